@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from extras import skip_if_absent
 from typer.testing import CliRunner
 
 from fedaccord.cli import app
@@ -35,6 +36,7 @@ def run(*arguments: Any) -> Run:
     result = CliRunner().invoke(app, [str(a) for a in arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
+    skip_if_absent(result.stderr)
     return Run(result.exit_code, result.stdout, result.stderr)
 
 
@@ -53,6 +55,7 @@ def run_process(*arguments: Any, **options: Any) -> Run:
         timeout=120,
         **options,
     )
+    skip_if_absent(done.stderr)
     return Run(done.returncode, done.stdout or "", done.stderr)
 
 

@@ -1,14 +1,17 @@
 """What tests that start processes need: quiet settings, free ports, patience, and who is alive."""
 
 import contextlib
+import os
 import random
+import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from commands import run
 
 # Flower and Ray send nothing home, and do not warn of the future.
 QUIET = {
@@ -88,3 +91,57 @@ def told(pid: int, what: str = "cmdline") -> bytes:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/{what}").read_bytes()
     return b""
+
+
+def start_elsewhere(command: Sequence[Any]) -> int:
+    """Run a command in a process of its own; return its id."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        os._exit(run(*command).code)
+    finally:
+        os._exit(99)
+
+
+def make_in_spite_of_a_kill(command: Sequence[Any], after: float) -> bool:
+    """Run a command, kill it after some seconds and run it again; return whether it was killed."""
+    child = start_elsewhere(command)
+    end = time.monotonic() + after
+    while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < end:
+        time.sleep(0.002)
+    if killed := not ended[0]:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        ended = os.waitpid(start_elsewhere(command), 0)
+    assert os.waitstatus_to_exitcode(ended[1]) == 0
+    return killed
+
+
+def make_parts_in_spite_of_kills(
+    command: Sequence[Any], numbers: Iterable[int], of: int, seconds: float, ours: random.Random
+) -> None:
+    """Make parts of a command's work, each killed at some moment and made again; some were.
+
+    numbers: of the parts to make.
+    of: how many parts there are.
+    seconds: at most how long after its start a part is killed.
+    """
+    killed = [
+        make_in_spite_of_a_kill([*command, "--part", f"{i}/{of}"], ours.uniform(0, seconds))
+        for i in numbers
+    ]
+    assert any(killed)
+
+
+def merge_in_any_order(parts: list[str], whole: str, ours: random.Random) -> None:
+    """Merge all parts of some work twice, each time in another order; the second adds nothing."""
+    for _ in range(2):
+        ours.shuffle(parts)
+        done = run("merge", *parts, "--into", whole)
+        assert (done.code, done.stdout) == (0, "")
+        assert "unfinished" not in done.stderr
+    assert "0 of them are new" in done.stderr

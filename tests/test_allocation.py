@@ -91,12 +91,21 @@ def test_names_that_do_not_match_are_named(agents, words):
         ("", "is empty; save the table again, with its headings and numbers"),
         (
             "agent,amount\na,1\n",
-            "no column 'contribution'; its headings are 'agent', 'amount'; .*: 'contribution', ",
+            "no column 'contribution'; its headings in line 1 are 'agent', 'amount'; .*: 'contr",
         ),
         (
             "agent,contribution\na,1\nb\n",
             "line 3 of .* has 1 cell, the headings 2: fill in the missing cells",
         ),
+        (
+            "agent,contribution\na,1\n\nproposed by North on 3 May\n",
+            "line 4 of .* it looks like a note; delete it, or fill in the missing cells",
+        ),
+        (
+            "agent,contribution\na,1\n\nproposed by North on 3 May,\n",
+            "line 4 of .* looks like a note: delete it, or fill in the missing cells",
+        ),
+        ("agent,contribution\na,1\n* by mail\n", "line 3 of .* it looks like a note; delete it$"),
         ("agent,contribution\na,many\n", 'contribution of a in line 2 of .* reads "many"'),
         (
             'agent,contribution\n\na,"1,700"\n',
@@ -104,7 +113,10 @@ def test_names_that_do_not_match_are_named(agents, words):
         ),
         ("agent,contribution\na,1.500\n", 'reads "1.500", which can be 1500 or 1.5: write 1500 or'),
         ("agent;contribution\na;1,5\nb;1.5\n", "comma for decimals: write all numbers one way"),
-        ("agent,contribution\na,\n", "contribution of a in line 2 of .* is empty: write 0"),
+        (
+            "agent,contribution\na,\n",
+            "contribution of a in line 2 of .* is empty: write 0 if it gives nothing$",
+        ),
         ("agent,contribution\na,1\nb,2\na,3\n", "line 4 .* repeats a .first in line 2."),
         ("agent,contribution\na,1\n A,3\n", "line 3 .* 'A' and line 2 'a': use the same spelling"),
         ("agent,contribution\na,1\nb,2\nTotal,4\n", "Total in line 4 .* is 4, .* others is 3"),
@@ -113,7 +125,8 @@ def test_names_that_do_not_match_are_named(agents, words):
         ('{"model": "linear"}', "is JSON and not a table; a game is taken by 'fedaccord solve'"),
         ("contribution\nx\n", 'the contribution in line 2 of .* reads "x"'),
         ("agent,contribution\na,1\nb,1,700\n", "line 3 of .* has 3 cells, the headings 2"),
-        ("agent,contribution\na,-1\n", "the contribution of a is negative"),
+        ("agent,contribution\na,-1\n", r"contribution of a in line 2 of .* is negative \(-1\)"),
+        ("agent,contribution\na,600 to 800\n", "a range cannot be used; write one number"),
         ("contribution\n" + "1" * 200_000, "not CSV"),
     ],
 )

@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,6 @@ PACKAGE = SOURCE / "fedaccord"
 FOUNDATION = {
     "errors",
     "_checks",
-    "_display",
     "_io",
     "_lazy",
     "_machine",
@@ -77,7 +76,7 @@ OTHERS = {
 # imports is to go. An exception that is not needed any more is an error.
 EXCEPTIONS: dict[tuple[str, str], str] = {
     # It stays: Jupyter asks the result itself for its HTML, and nothing else can ask `report`.
-    ("fedaccord._display", "report"): "the one door upwards, opened when a result is shown",
+    ("fedaccord._lazy", "report"): "the one door upwards, opened when a result is shown",
 }
 
 # Functions that import what a string names.
@@ -387,8 +386,8 @@ def test_the_rule_on_printing_objects_to_planted_faults(source: str) -> None:
     assert not prints("x = 'print'")
 
 
-def loaded_by(statement: str) -> list[str]:
-    """List the heavy modules that a statement brings into a fresh Python."""
+def loaded_by(statement: str, names: Sequence[str] = HEAVY) -> list[str]:
+    """List the modules, heavy ones or others, that a statement brings into a fresh Python."""
     code = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -397,8 +396,8 @@ def loaded_by(statement: str) -> list[str]:
         text=True,
         check=True,
     )
-    found = set(done.stdout.split())
-    return [name for name in HEAVY if name in found]
+    found = set(done.stdout.split("\n"))
+    return [name for name in names if name in found]
 
 
 def test_importing_the_package_brings_nothing_heavy() -> None:
@@ -412,6 +411,22 @@ def test_the_search_for_heavy_modules_finds_one() -> None:
 def test_the_command_line_starts_without_solvers_and_torch() -> None:
     allowed = {"typer", "rich"}
     assert set(loaded_by("import fedaccord.cli")) <= allowed
+
+
+def test_solving_a_linear_game_brings_no_other_model_and_no_pilots(tmp_path: Path) -> None:
+    others = ("games.goals", "games.measured", "games.coverage", "games.chances", "measurement.fit")
+    names = [f"fedaccord.{name}" for name in others]
+    game = tmp_path / "game.json"
+    game.write_text('{"model": "linear", "benefits": [[1, 0.5], [0.5, 1]], "requirements": [1, 2]}')
+    lines = [
+        "import sys",
+        "from fedaccord.cli import main",
+        f"sys.argv[1:] = ['solve', {str(game)!r}]",
+        "try: main()",
+        "except SystemExit as end: assert not end.code",
+    ]
+    assert loaded_by("\n".join(lines), names) == []
+    assert loaded_by("import fedaccord.measurement.fit", names)
 
 
 @pytest.mark.parametrize(

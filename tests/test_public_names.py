@@ -163,4 +163,4 @@ def test_a_wheel_has_the_stubs():
         file.distribution_path for file in builders.WheelBuilder(str(ROOT)).recurse_included_files()
     }
     stubs = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.pyi")}
-    assert len(stubs) == 5 and stubs <= packed
+    assert len(stubs) > 4 and stubs <= packed

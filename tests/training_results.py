@@ -7,7 +7,8 @@ import numpy as np
 from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.data.pretraining import PretrainedWeights, Scores
 from fedaccord.federation.data.search import Draw
-from fedaccord.federation.defection.curves import DefectionAudit, sum_up
+from fedaccord.federation.defection.curves import DefectionAudit, at_end, list_satisfied, sum_up
+from fedaccord.federation.defection.differences import compare_curves
 from fedaccord.federation.history import History
 from fedaccord.federation.runs.store import Outcome
 
@@ -64,7 +65,7 @@ def audit(rules, *, names, trials=4, levels=(1.0, 0.5, 0.25), protocol="P1", ask
     """
     clients = range(len(names))
     full = tuple(asked or [60] * len(names))
-    curves = []
+    curves, rows = [], {}
     for algorithm, rule in rules.items():
         found = {
             level: [
@@ -80,12 +81,16 @@ def audit(rules, *, names, trials=4, levels=(1.0, 0.5, 0.25), protocol="P1", ask
         shown = {"clients": names, "levels": levels, "trials": found, "drawn": len(names)}
         curve = sum_up(algorithm, settings, full, **shown)
         curves.append(curve)
+        for level, some in found.items():
+            listed = list_satisfied(some, at_end, full, len(names))
+            rows[algorithm, level] = listed["random" if protocol == "P1" else "contributors"]
     asked = {"levels": levels, "trials": trials, "protocol": protocol, "seed": 3}
+    width = options.get("width")
     own = {f.name for f in dataclasses.fields(AuditOptions)} & options.keys()
     known = {
         "options": AuditOptions(**{**asked, **{name: options.pop(name) for name in own}}),
         "clients": tuple(names),
-        "curves": tuple(curves),
+        "curves": compare_curves(curves, rows, width),
         "versions": ("numpy 2, torch 2",),
         "source": "ab" * 32,
         "requirements": (0.8,) * len(names),

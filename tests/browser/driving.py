@@ -61,6 +61,8 @@ class Browser:
         # From a file to a file: settings for the next page hold within a process, and another kind
         # of address may start another.
         self.driver.get(self.blank.as_uri())
+        # A theme that another test chose is kept for all files; this page starts anew.
+        self.run("localStorage.clear()")
         self.show(width=width, height=height, theme=theme, media=media)
         self.cdp("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.log("browser")
@@ -70,9 +72,6 @@ class Browser:
         there = "return [document.URL, document.readyState]"
         address = page.as_uri()
         WebDriverWait(self.driver, 30).until(lambda _: self.run(there) == [address, "complete"])
-        if scripts:
-            # A theme that another test chose is kept; this one starts anew.
-            self.run("localStorage.clear(); delete document.documentElement.dataset.theme")
 
     def show(self, *, width=1280, height=900, theme="light", media="screen"):
         """Change the window, the colours the reader likes, or from screen to paper."""

@@ -3,9 +3,13 @@
 import math
 from itertools import pairwise
 
+from frontiers import contender, frontier
+from training_results import lenient
+
 from fedaccord.charts import Chart, Line
 from fedaccord.report import style
 from fedaccord.report.drawing import finish, label_names, picture_of, put_legend, set_labels
+from fedaccord.report.frontier import frontier_page
 from fedaccord.report.model import Listing, Mark, Page, Picture, Section, Table
 
 HOSTILE = (
@@ -208,3 +212,9 @@ def many():
 
 def hostile():
     return example_page(HOSTILE, title=f"Names that mean harm: {HOSTILE[0]}", names=HOSTILE[:4])
+
+
+def algorithms():
+    """Twenty algorithms that all use the same samples, more than a legend has lines for."""
+    names = ["FedAvg", *(f"algorithm {n} with a plan" for n in range(19))]
+    return frontier_page(frontier(*(contender(name, lenient, trials=4) for name in names)))

@@ -53,10 +53,11 @@ def test_the_table_has_what_each_needs_alone_and_what_the_plan_asks(demo):
 
 def test_the_verdict_says_what_was_asked_and_what_came_of_it(demo):
     """PLEDGED takes 80 of 180 points; if one agent defects, none is satisfied."""
-    assert demo.summed_up(a_plan(), three(), "PLEDGED") == (
-        "80 digits are enough, 44 % of what FedAvg takes: all agents reached their goals in 100 % "
-        "of runs. An agent that gave 25 % of its pledge reached its goal in 0 % of runs, and all "
-        "the others reached theirs in 0 %. Under FedAvg, such an agent reached its goal in 100 %."
+    assert demo.sum_up(three(), "PLEDGED") == (
+        "In the audit, the plan asked for 80 digits, 44 % of what FedAvg takes: all agents reached "
+        "their goals in 100 % of runs. An agent that gave 25 % of its pledge reached its goal in "
+        "0 % of runs, and all the others reached theirs in 0 %. Under FedAvg, such an agent "
+        "reached its goal in 100 %."
     )
 
 
@@ -94,7 +95,7 @@ def test_the_demo_ends_with_a_table_and_a_page(demo, tmp_path, monkeypatch, caps
     said = capsys.readouterr().out
     for step in ("1. Pilots", "2. The plan", "3. Training", "4. The audit"):
         assert step in said
-    assert f"{sum(asked):,.0f} digits are enough" in said
+    assert "In the audit, the plan asked for " in said
     assert f"The whole story is in {tmp_path / 'report.html'}" in said.replace("\n", "")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "The server sent it no further model" in said.replace("\n", " ")

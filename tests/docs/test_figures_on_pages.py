@@ -80,7 +80,7 @@ def share_in(share):
         ("Digits", "digits/results/frontier.json", 7),
         ("EMNIST", "blum2021/results/frontier.json", 6),
         ("Sixteen agents", "sixteen/results/frontier.json", 4),
-        ("The stroke trial", "stroke/results/frontier.json", 6),
+        ("The stroke trial", "stroke/results/frontier.json", 7),
     ],
 )
 def test_a_frontier_on_the_page_is_the_committed_one(heading, file, rows):

@@ -122,6 +122,6 @@ def test_the_columns_of_files_are_on_the_page():
 def test_a_page_that_lies_is_caught():
     text = PAGE.replace("| `trials` | `20` |", "| `trials` | `21` |")
     assert keys("[audit]", text) != defaults(SECTIONS["audit"])
-    text = PAGE.replace("| `width` | | stop", "| `wide` | | stop")
+    text = PAGE.replace("| `width` | |", "| `wide` | |")
     assert keys("[audit]", text) != defaults(SECTIONS["audit"])
     assert keys("[audit]") == defaults(SECTIONS["audit"])

@@ -27,6 +27,12 @@ def help_of_commands(folder: Path) -> str:
 
 # The rows of resamples in a GAME.json: many, and told by the probabilities that they lead to.
 RESAMPLES = re.compile(r"(?<=: )\[\n(?:   \[.*\],?\n){50,}  \]")
+# Numbers in full, of which training gives other last digits on another machine.
+IN_FULL = re.compile(r"\b\d+\.\d{9,}")
+
+
+def _round_trained(text: str) -> str:
+    return IN_FULL.sub(lambda number: f"{float(number[0]):.4f}", text)
 
 
 def _told(arguments: Sequence[str], folder: Path, *, files: Sequence[str] = ()) -> str:
@@ -49,12 +55,18 @@ def _json(arguments: Sequence[str]) -> dict[str, Any]:
     return {"exit code": done.code, "stdout": plain, "stderr": normal(done.stderr, Path.cwd())}
 
 
-def _text_case(name: str, *lines: str, files: Sequence[str] = (), **options: Any) -> None:
-    """Pin what commands print, one after the other in one folder, and the files of the last."""
+def _text_case(
+    name: str, *lines: str, files: Sequence[str] = (), trained: bool = False, **options: Any
+) -> None:
+    """Pin what commands print, one after the other in one folder, and the files of the last.
+
+    trained: whether the files have numbers that were trained.
+    """
 
     def made(folder: Path) -> str:
         told = "".join(_told(line.split(), folder) for line in lines[:-1])
-        return told + _told(lines[-1].split(), folder, files=files)
+        told += _told(lines[-1].split(), folder, files=files)
+        return _round_trained(told) if trained else told
 
     pinned(f"commands/{name}", **options)(made)
 
@@ -155,6 +167,7 @@ _text_case(
     "train",
     "train digits.toml --save history.csv --contributions contributions.csv",
     files=["history.csv"],
+    trained=True,
 )
 _text_case("train-others", "train sites.toml --algorithm Solo", "train wrong.toml")
 _text_case("audit", f"{AUDIT} --defectors random", f"{AUDIT} --defectors random")

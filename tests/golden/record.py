@@ -1,4 +1,4 @@
-"""Record the golden tests anew: all of them, or those whose names begin as one that is given.
+"""Record the golden tests again: all of them, or those whose names begin as one that is given.
 
     python tests/golden/record.py [NAME …]
 
