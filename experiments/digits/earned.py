@@ -18,7 +18,8 @@ from pathlib import Path
 
 from fedaccord._io.files import replace_file
 from fedaccord.federation import Algorithm, Config, Earned, Pledged, train
-from fedaccord.federation.defection.curves import cut, wilson
+from fedaccord.federation.defection.curves import cut
+from fedaccord.federation.defection.intervals import wilson
 from fedaccord.federation.runs.store import Run
 
 HERE = Path(__file__).parent

@@ -37,7 +37,7 @@ SEED, TOGETHER, ALONE = 1001, 60, 30
 # every tenth pilot all give all. Small pilots scatter more than any training of the plan would.
 PARTS, PILOT_SEED = (0.0, 0.5, 0.5, 1.0, 1.0, 1.0), 4
 # How many trainings of the plan without defectors follow the audit.
-CONFIRM_SEED, CONFIRMED = 5, 200
+CONFIRM_SEED, CONFIRMED = 6, 200
 # Of fewer patients over 75 who fare badly, a sensitivity says too little: the agent wants none.
 FEW, NONE = 50, 0.001
 
@@ -247,9 +247,11 @@ def describe_machine(study: Study, seconds: dict[str, float]) -> None:
 def call(study: Study, command: str, *options: str, save: str) -> None:
     """Run a command of fedaccord twice: for its page and tables, and for JSON in the results."""
     page = CACHE / f"{study.config.stem}-{Path(save).stem}.html"
-    line = [sys.executable, "-m", "fedaccord", command, *options]
-    say("$ fedaccord " + " ".join(line[3:]).replace(f"{ROOT}/", ""))
-    done = subprocess.run([*line, "--json", "--report", str(page)], stdout=subprocess.PIPE)
+    # What is written names files as they lie in the repository.
+    local = [one.removeprefix(f"{ROOT}/") for one in (*options, "--json", "--report", str(page))]
+    line = [sys.executable, "-m", "fedaccord", command, *local]
+    say("$ fedaccord " + " ".join(line[3:-3]))
+    done = subprocess.run(line, stdout=subprocess.PIPE)
     if done.returncode > 1 or not done.stdout:
         raise SystemExit(done.returncode)
     found = json.loads(done.stdout)
