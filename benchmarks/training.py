@@ -6,6 +6,10 @@ write, and in the real one with the network in tuned stock torch and as the nati
 
     make bench            (or: python benchmarks/training.py [--only ROW ...] [--quick])
 
+The row "small" is about small networks: runs and audits of the built-in federation, in CPU seconds
+and in processes of their own. They are compared with torch, or with another version of fedaccord:
+--against FOLDER names its src folder.
+
 It prints a table and replaces benchmarks/results/training.json. The images are EMNIST's where the
 folder FEDACCORD_DATA has them, and enlarged digits elsewhere; the results say which.
 """
@@ -20,8 +24,11 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import functools
+import resource
 import statistics
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -213,9 +220,82 @@ def _make(engine: LocalEngine, source: Federation, *, length: int, runs: int) ->
         pass
 
 
+# Prints the CPU seconds of a run of the built-in federation, the median of several.
+ONE_RUN = """
+import statistics, sys, tempfile, time
+from fedaccord.cli.options import build_source, read_config
+from fedaccord.federation.training.loop import train
+config = read_config(None)
+folder = tempfile.mkdtemp()
+federation = build_source(config, 0, results=folder + "/runs.sqlite", cache=None).deal(0)
+seconds = []
+for seed in range(int(sys.argv[2])):
+    begin = time.process_time()
+    train(federation, config.algorithms[sys.argv[1]], seed=seed)
+    seconds.append(time.process_time() - begin)
+print(statistics.median(seconds))
+"""
+
+
+def _run_apart(arguments: list[str], environment: dict[str, str], folder: str) -> tuple[float, str]:
+    """Run Python in a process of its own; give its CPU seconds and what it printed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, **environment},
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+
+
+def rows_small(quick: bool, against: str | None = None) -> list[dict[str, Any]]:
+    """CPU seconds of small networks: single runs and an audit."""
+    name = "torch" if against is None else "before"
+    other = (
+        {native.SWITCH: "0"} if against is None else {"PYTHONPATH": str(Path(against).resolve())}
+    )
+    runs, trials = ("10", "1") if quick else ("20", "4")
+    command = ["-m", "fedaccord"]
+    tasks = {
+        "a run of FedAvg": ["-c", ONE_RUN, "FedAvg", runs],
+        "a run of MW-FED": ["-c", ONE_RUN, "MW-FED", runs],
+        f"audit --trials {trials}": [*command, "audit", "--workers", "1", "--trials", trials],
+    }
+    rows = []
+    for what, arguments in tasks.items():
+        seconds: dict[str, list[float]] = {"native": [], name: []}
+        for _ in range(1 if quick else 3):
+            for which, environment in (("native", {}), (name, other)):
+                with tempfile.TemporaryDirectory() as folder:
+                    taken, printed = _run_apart(arguments, environment, folder)
+                is_one_run = arguments[0] == "-c"
+                seconds[which].append(float(printed) if is_one_run else taken)
+        rows.append(_small_row(f"{what}: native against {name}, CPU", *seconds.values()))
+    return rows
+
+
+def _small_row(what: str, mine: list[float], theirs: list[float]) -> dict[str, Any]:
+    ratios = sorted(b / a for a, b in zip(mine, theirs, strict=True))
+    return {
+        "row": what,
+        "seconds": statistics.median(mine),
+        "against_seconds": statistics.median(theirs),
+        "ratio": statistics.median(ratios),
+        "ratios": ratios,
+        "all_seconds": {"native": mine, "against": theirs},
+        "goal": "ratio >= 4",
+        "met": bool(statistics.median(ratios) >= 4),
+    }
+
+
 ROWS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
     "round": rows_round,
     "workers": row_workers,
+    "small": rows_small,
 }
 
 
@@ -246,9 +326,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=list(ROWS), default=list(ROWS))
     parser.add_argument("--quick", action="store_true", help="few repetitions, nothing written")
+    parser.add_argument("--against", metavar="FOLDER", help="compare small networks with this src")
     chosen = parser.parse_args()
+    rows = {**ROWS, "small": functools.partial(rows_small, against=chosen.against)}
     torch.set_num_threads(1)
-    measure_rows(ROWS, chosen, results=RESULTS, seed=SEED, machine=described_machine, table=table)
+    measure_rows(rows, chosen, results=RESULTS, seed=SEED, machine=described_machine, table=table)
 
 
 if __name__ == "__main__":
