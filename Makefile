@@ -3,6 +3,7 @@
 #   make install   everything, for development, in .venv
 #   make demo      four agents with digits: a plan, training with it, an audit, and a page of all that
 #   make test      all tests, the slow ones too; installs Chromium, which opens the report pages
+#   make soak      all commands under faults: kills, full disks, broken files; prints counts
 #   make check     formatting, lint, types
 #   make docs      the documentation as a site in build/site, with search; open its index.html
 #   make bench     how long the solvers and a round of training take; installs pfl to compare with
@@ -27,7 +28,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_N
 OFFLINE := FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1 RAY_USAGE_STATS_ENABLED=0
 
 .DELETE_ON_ERROR:
-.PHONY: help install demo browser test check docs bench clean distclean
+.PHONY: help install demo browser test soak check docs bench clean distclean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -88,6 +89,9 @@ browser:
 test: $(VENV)/.installed browser
 	$(ONE_THREAD) $(OFFLINE) $(VENV)/bin/python -m pytest -n $(WORKERS)
 
+soak: $(VENV)/.installed
+	$(ONE_THREAD) $(OFFLINE) $(VENV)/bin/python tests/faults/soak.py
+
 check: $(VENV)/.installed
 	$(VENV)/bin/python -m ruff format --check --quiet .
 	$(VENV)/bin/python -m ruff check --quiet .
@@ -111,4 +115,4 @@ clean:
 	find . -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf $(VENV) $(DEMO_VENV) $(DOCS_VENV) .venv-pfl
+	rm -rf $(VENV) $(DEMO_VENV) $(DOCS_VENV) .venv-pfl .venv-pdlp

@@ -46,6 +46,9 @@ def compile_native() -> str | None:
 
 
 def _compile() -> str | None:
+    if os.name == "nt":
+        # GCC does not align the stack there for registers of 32 bytes, so the block could crash.
+        return "it is not built on Windows"
     command = _compiler()
     if command is None:
         return "no C++ compiler was found"
@@ -84,6 +87,19 @@ def packed(root: Path) -> dict[str, str]:
     return {str(file): f"fedaccord/reproduce/blum2021/{file.name}" for file in files}
 
 
+def platform_tag(system: str, machine: str) -> str:
+    """Return the platform of a wheel that holds the native block.
+
+    system: what Python was built for, such as linux-x86_64 or macosx-10.13-universal2.
+    machine: the processor that the compiler makes code for.
+    """
+    if system.endswith("universal2"):
+        # Python holds code for two processors there, and the block for one. Wheels for arm64
+        # begin with macOS 11.
+        system = "macosx-11.0-arm64" if machine == "arm64" else f"{system[:-10]}{machine}"
+    return system.replace("-", "_").replace(".", "_")
+
+
 class NativeBlock(BuildHookInterface):
     """The hook by which hatchling compiles the native block, for wheels and editable installs."""
 
@@ -102,8 +118,7 @@ class NativeBlock(BuildHookInterface):
         build_data["artifacts"].append(str(LIBRARY.relative_to(Path(self.root))))
         build_data["pure_python"] = False
         # Not tied to a version of Python: the library is loaded by ctypes.
-        system = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        build_data["tag"] = f"py3-none-{system}"
+        build_data["tag"] = f"py3-none-{platform_tag(sysconfig.get_platform(), platform.machine())}"
 
 
 if __name__ == "__main__":

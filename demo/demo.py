@@ -91,20 +91,23 @@ def tell_defection(plan, honest, defecting, defector):
     )
 
 
-def summed_up(plan, found, name=NAME):
-    """Return a verdict: what the plan asked, and what came of it."""
-    kept = found.contender(name)
+def sum_up(found, name=NAME):
+    """Return a verdict on the audit: what the plan asked in it, and what came of it."""
+    kept, free = found.contender(name), found.contender(found.baseline)
     level = found.goals.level
-    less, others = kept.defector("P2", level, contributors=True), kept.others("P2", level)
-    free = found.contender(found.baseline).defector("P2", level)
+    # A defector counts with the best that it can do, as in the table.
+    less, freely = (
+        next(one.value for one in found.reached(which) if one.goal == "cut")
+        for which in (kept, free)
+    )
     share, _ = found.share(kept)
     said = [
-        f"{plan.contributions.sum():,.0f} digits are enough, {percent(share)} of what "
-        f"{found.baseline} takes: all agents reached their goals in "
+        f"In the audit, the plan asked for {sum(kept.p2.contributions):,.0f} digits, "
+        f"{percent(share)} of what {found.baseline} takes: all agents reached their goals in "
         f"{percent(kept.all_satisfied.p)} of runs.",
-        f"An agent that gave {percent(level)} of its pledge reached its goal in {percent(less.p)} "
-        f"of runs, and all the others reached theirs in {percent(others.p)}.",
-        f"Under {found.baseline}, such an agent reached its goal in {percent(free.p)}.",
+        f"An agent that gave {percent(level)} of its pledge reached its goal in {percent(less)} "
+        f"of runs, and all the others reached theirs in {percent(kept.others('P2', level).p)}.",
+        f"Under {found.baseline}, such an agent reached its goal in {percent(freely)}.",
     ]
     if (alone := kept.p2.at(level).kept) is not None:
         said.append(
@@ -165,7 +168,7 @@ def main(folder=HERE, *, pilots=None, trials=None):
         "Plan": plan_page(plan),
         "Training": train_page(history, NAME),
     }
-    verdict = summed_up(plan, found)
+    verdict = sum_up(found)
     joined(
         "Four agents and their digits: a plan, and how it works",
         verdict,
