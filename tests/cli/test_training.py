@@ -377,7 +377,9 @@ def test_an_audit_that_is_stopped_goes_on_to_the_same_table(
 ) -> None:
     if workers > len(os.sched_getaffinity(0)):
         pytest.skip("needs two cores")
-    arguments = ("audit", str(tiny), "--json", "--trials", "12", "--workers")
+    # Runs of 4 rounds take milliseconds: all could be finished before a busy machine looks again.
+    slower = changed(tiny, "rounds = 4", "rounds = 300")
+    arguments = ("audit", str(slower), "--json", "--trials", "12", "--workers")
     process = subprocess.Popen(
         [sys.executable, "-m", "fedaccord", *arguments, str(workers)],
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
