@@ -193,7 +193,9 @@ def test_a_plan_is_looked_for_beside_the_config_that_names_it(tiny: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="interrupts are POSIX")
 def test_an_interrupt_keeps_what_is_finished_and_the_same_command_goes_on(tiny: Path) -> None:
-    command = [sys.executable, "-m", "fedaccord", "frontier", str(tiny), "--trials", "40"]
+    # Runs of 4 rounds take milliseconds: all could be finished before a busy machine looks again.
+    slower = changed(tiny, "rounds = 4", "rounds = 300")
+    command = [sys.executable, "-m", "fedaccord", "frontier", str(slower), "--trials", "40"]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     with subprocess.Popen(
         [*command, "--workers", "1", "--json"],
@@ -211,7 +213,7 @@ def test_an_interrupt_keeps_what_is_finished_and_the_same_command_goes_on(tiny: 
     count = kept()
     assert count >= 3
     assert f"interrupted: {count} finished runs are stored in fedaccord.sqlite" in told
-    result = run("frontier", tiny, "--trials", 2, "--workers", 1, "--json")
+    result = run("frontier", slower, "--trials", 2, "--workers", 1, "--json")
     assert found_in(result)["trials"] == 2
 
 
