@@ -115,7 +115,8 @@ def test_names_that_do_not_match_are_named(agents, words):
         ("agent;contribution\na;1,5\nb;1.5\n", "comma for decimals: write all numbers one way"),
         (
             "agent,contribution\na,\n",
-            "contribution of a in line 2 of .* is empty: write 0 if it gives nothing$",
+            "contribution of a in line 2 of .* is empty: write 0 if it gives nothing, or "
+            "delete the line if it is a note$",
         ),
         ("agent,contribution\na,1\nb,2\na,3\n", "line 4 .* repeats a .first in line 2."),
         ("agent,contribution\na,1\n A,3\n", "line 3 .* 'A' and line 2 'a': use the same spelling"),

@@ -156,7 +156,10 @@ class Allocation(Displayed):
         for row, value in enumerate(values):
             if value != value:
                 what = read.describe("contribution", row)
-                raise InputError(f"{what} is empty: write 0 if it gives nothing")
+                raise InputError(
+                    f"{what} is empty: write 0 if it gives nothing, or delete the line if it "
+                    "is a note"
+                )
         reserve = None
         if "reserve" in read.columns:
             # An empty cell is no reserve.

@@ -136,3 +136,10 @@ def test_who_is_not_there_has_no_need(tmp_path: Path) -> None:
         found.game({"Citty": 5})
     with pytest.raises(InputError, match="2 numbers"):
         found.game([1, 2, 3])
+
+
+def test_a_limit_above_the_counts_is_a_doubt_of_the_plan(tmp_path: Path) -> None:
+    text = "agent,a,b,need,limit\nx,100,100,50,200\ny,50,200,900,900\n"
+    _, said = Histograms.load(written(tmp_path, text)).planning_game()
+    assert [one for one in said if "limit of y" in one and "is 900, above its counts" in one]
+    assert not [one for one in said if "limit of x" in one]

@@ -26,7 +26,7 @@ from fedaccord._io.table import Rows, Sheet, read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.measurement.pilots import read_own
-from fedaccord.wording import capitalize_first, count, pluralize
+from fedaccord.wording import capitalize_first, count, format_samples, pluralize
 
 # With more agents than this, what each is worth to each is not written down.
 DENSE = 1_000
@@ -246,10 +246,32 @@ class Histograms:
             )
         labels, counts = (_read_long if long else _read_wide)(sheet, agents)
         own = sheet.own_fields(agents)
+        _doubt_limits(sheet, agents, counts, own.get("limits"))
         try:
             return cls(agents, labels, counts, **own, notes=sheet.notes)
         except InputError as error:
             raise InputError(f"{rows.path}: {error}") from None
+
+
+def _doubt_limits(
+    sheet: Sheet, agents: Sequence[str], counts: Matrix, limits: ArrayLike | None
+) -> None:
+    """Note which agent may give more samples than were counted."""
+    if limits is None:
+        return
+    sizes = counts.sum(axis=1)
+    most = np.asarray(limits, float)
+    over = np.flatnonzero((sizes > 0) & np.isfinite(most) & (most > sizes))
+    if over.size:
+        agent = int(over[0])
+        others = f" (and so for {count(over.size - 1, 'other agent')})" if over.size > 1 else ""
+        sheet.notes.append(
+            Suspicion(
+                f"the limit of {agents[agent]} in {sheet.path} is {format_samples(most[agent])}, "
+                f"above its counts, which add up to {format_samples(sizes[agent])}{others}: "
+                "correct one of the two, unless not all samples are counted"
+            )
+        )
 
 
 def _read_counts(sheet: Sheet, columns: Sequence[str]) -> Matrix:
@@ -276,7 +298,9 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], 
     if len(agents) < len(sheet.lines):
         owners = sheet.column("agent")
         row = next(n for n, name in enumerate(owners) if name in owners[:n])
-        raise InputError(f"{sheet.where(row)} is the second of {owners[row]}; join the two")
+        raise InputError(
+            f"{sheet.where(row)} is the second of {owners[row]}; join the two, or delete a copy"
+        )
     sums = [name for name in labels if name.casefold() in TOTALS]
     rest = tuple(name for name in labels if name not in sums)
     counts = _read_counts(sheet, rest or labels)

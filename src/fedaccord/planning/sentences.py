@@ -435,7 +435,8 @@ def _describe_driver(plan: Plan, agent: int) -> str:
             "determines how wide the safety margin of all agents is."
         )
     return (
-        "The safety margin is the same multiple of noise for all agents below their limits. "
+        "The safety margin of all agents below their limits is the same multiple of the scatter of "
+        "their runs. "
         f"{plan.name(driver)}, which is at its limit, determines it."
     )
 

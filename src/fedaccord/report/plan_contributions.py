@@ -197,9 +197,11 @@ def describe_bare(plan: Plan) -> Iterator[str]:
     """Return how sure the totals and prices of the plans without a safety margin are."""
     stable = plan.solutions.get("stable")
     if plan.contributions is not None and stable is not None and stable.contributions is None:
+        proved = stable.status is Status.NONE_EXISTS
+        said = "there is no stable plan" if proved else "no stable plan was found"
         yield (
-            "Without a safety margin no stable plan was found within the limits. With the margin "
-            "the others give more, so an agent at its limit reaches its goal."
+            f"Without a safety margin {said} within the limits. With the margin the others give "
+            "more, so an agent at its limit reaches its goal."
         )
     known = [n for n, t in plan.totals.items() if t.low is not None and t.high is not None]
     for name in known:
