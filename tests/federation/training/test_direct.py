@@ -239,6 +239,32 @@ def test_other_networks_stay_with_torch(name) -> None:
     assert direct.find_direct(OTHERS[name]()) is None
 
 
+LATER = {
+    "double": lambda m: m.double(),
+    "hook": lambda m: m.fc2.register_forward_hook(lambda *_: torch.zeros(6, 3)),
+    "own forward": lambda m: setattr(m, "forward", lambda x: torch.zeros(6, 3)),
+    "other parameters": lambda m: setattr(m.fc2, "weight", nn.Parameter(torch.zeros(3, 5))),
+    "other layer": lambda m: setattr(m, "fc2", nn.Linear(5, 3)),
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_a_network_that_changes_later_is_looked_at_again(name) -> None:
+    model, points = Perceptron(4, 3, 5), torch.randn(6, 4)
+    loop.find_scores(model, points)
+    LATER[name](model)
+    points = points.to(next(model.parameters()).dtype)
+    with torch.no_grad():
+        assert torch.allclose(loop.find_scores(model, points), model(points), atol=1e-5)
+
+
+def test_a_network_that_is_frozen_later_gets_no_gradient() -> None:
+    model = Perceptron(4, 3, 5)
+    assert direct.find_direct(model) is not None
+    model.fc1.requires_grad_(False)
+    assert direct.find_direct(model) is None
+
+
 def test_points_and_labels_that_do_not_fit_are_left_to_torch() -> None:
     model = Perceptron(4, 3, 5)
     network = direct.find_direct(model)

@@ -58,6 +58,8 @@ class DirectNetwork:
         classes, width = model.fc2.weight.shape
         self._sizes = (layers[0].weight.shape[1], width if model.hidden else 0, classes)
         self._gradient = self._describe(self._slopes)
+        # The parameters are kept here, so no others can have their ids.
+        self.seen = _list_parts(model)
 
     def _describe(self, tensors: Sequence[Tensor]) -> _Layers:
         addresses = [tensor.data_ptr() for tensor in tensors]
@@ -155,14 +157,30 @@ _found: WeakKeyDictionary[nn.Module, DirectNetwork | None] = WeakKeyDictionary()
 
 def find_direct(model: nn.Module) -> DirectNetwork | None:
     """Return the network that the native block computes in place of a model; None for none."""
-    try:
-        return _found[model]
-    except KeyError:
-        direct = None
-        if isinstance(model, Perceptron) and native.available() and _is_plain(model):
-            direct = DirectNetwork(model)
-        _found[model] = direct
+    direct = _found.get(model)
+    if direct is None and model in _found:
+        return None
+    # Since the last time somebody may have added a hook, or put other parameters in.
+    if direct is not None and direct.seen == _list_parts(model):
         return direct
+    direct = None
+    if isinstance(model, Perceptron) and native.available() and _is_plain(model):
+        direct = DirectNetwork(model)
+    _found[model] = direct
+    return direct
+
+
+def _list_parts(model: nn.Module) -> list[object]:
+    """Return what makes a network plain, in a form that is quickly compared at every step."""
+    found: list[object] = []
+    for module in (model, *model._modules.values()):
+        own = vars(module)
+        found += [type(module), "forward" in own, *(len(own[name]) for name in _HOOKS)]
+        for parameter in own["_parameters"].values():
+            if parameter is not None:
+                hooks = [bool(getattr(parameter, name, None)) for name in _TENSOR_HOOKS]
+                found += [id(parameter), parameter.dtype, parameter.requires_grad, *hooks]
+    return found
 
 
 def keep_in_torch(model: nn.Module) -> None:
