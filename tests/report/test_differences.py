@@ -5,6 +5,7 @@ from dataclasses import replace
 from reading import cells, parts, shown, texts
 from training_results import audit, lenient, strict, two_algorithms
 
+from fedaccord.federation.defection.intervals import Difference
 from fedaccord.report.defection import audit_page, show_audit
 from fedaccord.report.differences import compare_with_first, compare_with_full
 from fedaccord.report.model import Table
@@ -73,3 +74,16 @@ def test_a_result_that_stopped_early_says_that_its_intervals_hold_at_every_look(
     assert "confidence sequences" not in texts(audit_page(fixed))
     assert early.to_dict()["intervals"] == "confidence sequence"
     assert "intervals" not in fixed.to_dict()
+
+
+def test_an_end_near_zero_does_not_look_like_zero():
+    point = two_algorithms(trials=20).curves[1].levels[0]
+    found = two_algorithms(trials=20)
+    for low, text in ((0.003, "+0.003"), (-0.003, "−0.003"), (0.0, "0.00"), (0.1, "+0.10")):
+        near = replace(point, from_others={"FedAvg": Difference(0.05, low, 0.2, 20)})
+        curves = (
+            found.curves[0],
+            replace(found.curves[1], levels=(near, *found.curves[1].levels[1:])),
+        )
+        table = compare_with_first(replace(found, curves=curves))
+        assert f"[{text}," in table.rows[0][1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from fedaccord.report.model import Table
@@ -25,8 +26,13 @@ SEQUENTIAL = EXPLAINED.replace(
 def _format(found: Difference | None) -> str:
     if found is None or not found.trials:
         return "-"
-    text = format_interval(found.value, found.low, found.high, "{:+.2f}".format)
-    return text.replace("-", "−").replace("+0.00", "0.00").replace(", ", f",{NO_BREAK}")
+    # As many digits as tell an end that is not 0 from 0.
+    ends = [abs(end) for end in (found.low, found.high) if end]
+    digits = next((n for n in (2, 3, 4) if all(round(end, n) for end in ends)), 4)
+    text = format_interval(found.value, found.low, found.high, f"{{:+.{digits}f}}".format)
+    zero = f"{0:.{digits}f}"
+    text = re.sub(rf"[+-]({re.escape(zero)})(?![0-9])", r"\1", text)
+    return text.replace("-", "−").replace(", ", f",{NO_BREAK}")
 
 
 def compare_with_first(audit: DefectionAudit) -> Table | None:
