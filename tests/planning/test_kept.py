@@ -8,11 +8,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from fedaccord.check import check
+from fedaccord.games.kept import KeptData, keep_data
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import predict_accuracies
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.pilots import PilotTable
-from fedaccord.planning.kept import plan_for_kept_data
+from fedaccord.planning.kept import count_kept, plan_for_kept_data
 from fedaccord.planning.plan import make_plan
 
 PILOTS = Path(__file__).parent / "digits_pilots.csv"
@@ -103,3 +105,29 @@ def test_keeping_data_makes_defection_pay(plan):
         after = plan_for_kept_data(plan, worth).reached
         assert (after[contributors] > before[contributors]).all()
         before = after
+
+
+def test_what_an_agent_lacks_is_what_giving_adds_and_then_what_samples_are_worth():
+    game = LinearGame(np.eye(2), [60, 10], limits=[100, 10])
+    kept = KeptData(np.array([0.5, 0.0]), np.array([100.0, 10.0]))
+    # 10 given and 90 kept, each worth a half, make 55. Each further one given adds a half.
+    assert count_kept(check(game, [10, 10]), kept).needed[0] == pytest.approx(20)
+    # All 40 that it holds make 40, and 20 more must be found.
+    few = KeptData(np.array([0.5, 0.0]), np.array([40.0, 10.0]))
+    assert count_kept(check(game, [10, 10]), few).needed[0] == pytest.approx(60)
+    # What is kept is worth as much: only samples that it does not hold help.
+    same = KeptData(np.array([1.0, 0.0]), np.array([40.0, 10.0]))
+    assert count_kept(check(game, [10, 10]), same).needed[0] == pytest.approx(60)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_needs_are_the_best_responses_of_the_game_with_kept_data(seed):
+    random = np.random.default_rng(seed)
+    benefits = random.uniform(0, 1, (3, 3)) + np.eye(3)
+    game = LinearGame(benefits, random.uniform(20, 200, 3), limits=np.full(3, 400.0))
+    worth, given = random.uniform(0.05, 0.9, 3), random.uniform(0, 40, 3)
+    found = count_kept(check(game, given), KeptData(worth, np.full(3, 400.0)))
+    wanted = keep_data(game, worth, 400.0).best_responses(given)
+    inside = wanted <= 400
+    assert found.needed[inside] == pytest.approx(np.asarray(wanted)[inside], abs=1e-6)

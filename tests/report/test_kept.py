@@ -168,8 +168,8 @@ def test_the_verdict_names_the_agent_that_would_give_least() -> None:
 def test_what_is_stable_then_is_said() -> None:
     assert list(describe_kept_plan(planned(0.25))) == [
         "If all agents keep what they withhold, the cheapest stable plan is in the last column: "
-        "they share 80 samples instead of 100. That is no saving: they also train on the samples "
-        "that they keep."
+        "the agents share 80 samples instead of 100. That is no saving: they also train on the "
+        "samples that they keep."
     ]
     # With kept worth 1/2, Rural has 50 of its own and 30 from City's 60; it needs 70.
     assert next(describe_kept_plan(planned(0.5))) == (

@@ -134,11 +134,16 @@ def count_kept(found: Check, kept: KeptData) -> Check:
     reached = game.utilities(given) + own * kept.worth * rest
     slack = reached - game.requirements
     gain = np.where(kept.worth < ALL, 1 - kept.worth, 1.0)
-    # Who has enough gets along with less of its own by what giving adds; who lacks, with more.
+    # By what giving adds, an agent that has enough could give less.
     enough = np.where(kept.worth < ALL, np.maximum(given - slack / (gain * own), 0.0), 0.0)
     allowed = found.tolerance * found.scale
     has = slack >= -max(allowed, ROUNDING) * own
-    needed = np.where(has, np.minimum(enough, given), given - slack / own)
+    # An agent that lacks something gives what it keeps first, and then samples that it must find.
+    added = (1 - kept.worth) * own * rest
+    more = np.where(
+        -slack <= added, given - slack / (gain * own), given + rest - (slack + added) / own
+    )
+    needed = np.where(has, np.minimum(enough, given), more)
     if game.is_integer:
         needed = np.ceil(needed - ROUNDING)
     needed = np.where(keeps, needed, found.needed)

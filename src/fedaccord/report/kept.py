@@ -165,12 +165,12 @@ def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
     planned, stable = format_samples(found.given.sum()), found.stable.contributions
     if stable is not None:
         yield (
-            "If all agents keep what they withhold, the cheapest stable plan is in the last column:"
-            f" they share {format_samples(stable.sum())} samples instead of {planned}. That is no "
+            f"If {_name_keepers(found)}, the cheapest stable plan is in the last column: the agents"
+            f" share {format_samples(stable.sum())} samples instead of {planned}. That is no "
             "saving: they also train on the samples that they keep."
         )
         return
-    yield f"If all agents keep what they withhold: {found.stable.status.value}"
+    yield f"If {_name_keepers(found)}: {found.stable.status.value}"
     if found.rest is None or found.rest.contributions is None:
         return
     missing = find_missing(found.game, found.kept, found.rest.contributions)
@@ -181,6 +181,14 @@ def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
     settle = f"The others then give {format_samples(total)} samples in all"
     settle = settle if total > 0 else "Then no agent shares anything"
     yield f"{settle}, and {_name(found.game, short)} {miss}, whatever {give}."
+
+
+def _name_keepers(found: KeptPlan) -> str:
+    keepers = np.flatnonzero(found.kept.worth > 0).tolist()
+    if len(keepers) == found.game.size:
+        return "all agents keep what they withhold"
+    verb = pluralize(len(keepers), "keeps what it withholds", "keep what they withhold")
+    return f"{_name(found.game, keepers)} {verb}"
 
 
 def list_kept_plan(found: KeptPlan) -> Records:
@@ -205,9 +213,8 @@ def list_kept_plan(found: KeptPlan) -> Records:
             )
         )
     if stable is not None:
-        columns.append(
-            Column("stable if all keep", lambda i: float(stable[i]), write=format_samples)
-        )
+        head = "stable if all keep" if (kept.worth > 0).all() else "stable if they keep"
+        columns.append(Column(head, lambda i: float(stable[i]), write=format_samples))
     caption = "What each agent would give if it kept the rest of its samples"
     return Records(caption, tuple(columns), choose_rows(found.given))
 
