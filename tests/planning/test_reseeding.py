@@ -83,3 +83,13 @@ def test_a_plan_from_pilots_knows_it():
     found = planned().reseeded
     assert found.low <= planned().contributions.sum()
     assert planned().to_dict()["total_reseeded"]["low"] == found.low
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_plan_is_said_to_be_missing_that_can_be_made(seed):
+    measured = fit_curves(pilots(seed=seed), resamples=60)
+    plan = make_plan(measured, probability=0.99)
+    surer = 1 - (1 - plan.everyone.value) / 4
+    assert make_plan(measured, probability=surer).contributions is not None
+    assert plan.reseeded.high is not None
+    assert "no plan" not in plan.reseeded.describe("0.99")

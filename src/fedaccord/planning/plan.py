@@ -27,7 +27,7 @@ from fedaccord.planning.probabilities import (
     spread,
     spread_of,
 )
-from fedaccord.planning.reseeding import Reseeded, reseed_total
+from fedaccord.planning.reseeding import Reseeded, find_surer, reseed_total
 from fedaccord.planning.result import Certainty, Outcome, Plan, Tradeoff
 from fedaccord.planning.selection import (
     MOST_AGENTS,
@@ -295,6 +295,11 @@ class _Planner:
             self._price(level, aim if level == asked else search.find(level))
             for level in sorted({*levels, asked} if levels else ())
         )
+        if levels and self.chances is not None:
+            # What another seed could ask for, unless a plan as sure was seen already.
+            surer = find_surer(aim, self.chances.everyone(aim.contributions))
+            if surer > max(one.everyone for one in search.seen):
+                search.find(surer)
         return aim, certainties, search.seen
 
     def _reseed(self, plan: Plan, aim: Aim, seen: tuple[Aim, ...]) -> Reseeded | None:

@@ -33,7 +33,7 @@ MUCH, MUCH_AT_LIMITS = 0.1, 0.03
 class Reseeded:
     """What the total of a plan could be with another seed, or another order of the rows.
 
-    low, high: its ends, in samples; high is None if there may be no plan so sure at all.
+    low, high: its ends, in samples; high is None if no plan was found that is as sure as it takes.
     total: of the plan.
     away: by how much the probability of the same contributions could change.
     at_limits: whether an agent gives its limit, so that the others may have to give still more.
@@ -99,11 +99,21 @@ def reseed_total(chosen: Aim, seen: Sequence[Aim], worlds: Vector) -> Reseeded:
 
     times = total / max(price(chosen.everyone), 1.0)
     low = times * price(max(chosen.everyone - away, known[0]))
-    beyond = min(chosen.everyone + away, SUREST) > known[-1]
-    high = None if beyond else times * price(chosen.everyone + away)
+    surer = find_surer(chosen, worlds)
+    high = None if surer > known[-1] else times * price(surer)
     full = bool((chosen.contributions >= chosen.game.limits)[chosen.contributions > 0].any())
     high = None if high is None else max(high, total)
     return Reseeded(min(low, total), high, total, away, full)
+
+
+def find_surer(chosen: Aim, worlds: Vector) -> float:
+    """Return the probability that a plan must have so that with another seed it is sure enough.
+
+    chosen: the plan.
+    worlds: the probability that all agents reach their goals with the plan, in each world.
+    """
+    # Near certainty an error of the same size would leave no room: three quarters of it at most.
+    return min(chosen.everyone + APART * find_error(worlds), 1 - (1 - chosen.everyone) / 4)
 
 
 def find_error(worlds: Vector) -> float:
