@@ -129,8 +129,8 @@ CARRIES = make_plan(SHORT)
 @pytest.mark.parametrize("game", [SHORT, CARRIES.game], ids=["with the plan", "alone"])
 def test_the_others_carry_an_agent_whose_limit_is_too_low_and_all_is_not_well(game):
     said = (
-        "South has a limit of 300. That is too little for a full safety margin, so the "
-        "others give more."
+        "South has a limit of 300. That is too little for a full safety margin, and the "
+        "others make up for it."
     )
     plan = CARRIES if game is SHORT else None
     found = check(game, CARRIES.allocation, plan=plan)
@@ -156,12 +156,13 @@ def test_many_that_are_carried_are_counted():
     assert describe_carried(game, []) == ""
     assert (
         describe_carried(game, [0])
-        == "A is fixed at 7. That is too little for a full safety margin, so the others give more."
+        == "A is fixed at 7. That is too little for a full safety margin, and the others make up "
+        "for it."
     )
     assert describe_carried(game, range(5)) == (
         "A is fixed at 7, B has a limit of 7, C has a limit of 7 and 2 "
-        "others are held back too. That is too little for full safety margins, so the others "
-        "give more."
+        "others are held back too. That is too little for full safety margins, and the others "
+        "make up for it."
     )
 
 

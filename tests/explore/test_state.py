@@ -67,9 +67,10 @@ def test_any_text_is_read_or_refused(text):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("give=0:x", "could not convert"),
+        ("give=0:x", "not an agent's number, a colon and an amount"),
+        ("give=3", "not an agent's number, a colon and an amount"),
         ("give=0:-1", "no number from 0"),
-        ("give=0:nan", "no number from 0"),
+        ("give=0:nan", "not an agent's number, a colon and an amount"),
         ("give=a:1", "not the number of an agent"),
         ("cut=0:2", "from 0 to 1"),
         ("plan=best", "none of stable"),

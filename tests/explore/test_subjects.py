@@ -365,7 +365,7 @@ def test_an_audit_is_watched_stopped_and_resumed(browser, tmp_path):
         # Somebody who has only the file sees the same, and cannot resume.
         watcher = App(results)
         tab.press("Stop")
-        tab.see("every finished run is kept")
+        tab.see("finished runs are kept")
         stopped = count_runs(tab)
         other = Tab(browser, watcher)
         tab.driver.get(watcher.address)

@@ -115,9 +115,9 @@ def test_a_check_counts_what_an_agent_keeps():
     assert found.spare.tolist() == pytest.approx([0, 300, 0])
     assert found.utilities[1] == pytest.approx(0.6 * 300 + 1440 + 0.1 * 600)
     assert found.kept.tolist() == pytest.approx([0, 1140, 0])
-    # A kept sample is worth half a sample: 300 + 570 + 240 of 1,440.
+    # A kept sample is worth half a sample: 300 + 570 + 240 of 1,440. Giving one more adds half.
     half = check_kept(Scenario(cut=cut, keep=((1, 0.5),)))
-    assert half.short[1] == pytest.approx(330)
+    assert half.short[1] == pytest.approx(2 * 330)
     # All of it given, City has 1,200 + 120 + 240, and each sample less costs it half a sample.
     half = check_kept(Scenario(keep=((1, 0.5),)))
     assert half.spare[1] == pytest.approx(240) and half.stable.json is False

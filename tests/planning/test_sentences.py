@@ -127,8 +127,8 @@ def test_a_plan_in_which_others_carry_an_agent_says_so_and_is_not_good():
     limits = np.array([3_000.0, 3_000.0, 100.0, 3_000.0])
     plan = make_plan(fit_curves(dataclasses.replace(pilots(), limits=limits), resamples=60))
     said = (
-        "Rural has a limit of 100. That is too little for a full safety margin, so the "
-        "others give more."
+        "Rural has a limit of 100. That is too little for a full safety margin, and the "
+        "others make up for it."
     )
     assert find_carried(plan) == [2] and plan.contributions[2] == 100
     assert plan.verdict.count(said) == 1

@@ -123,6 +123,18 @@ def test_a_doubt_about_an_agent_with_a_longer_name_stays(measurement):
     assert changed.basis.chances.doubts == doubts[:1]
 
 
+def test_a_doubt_that_names_an_agent_which_stays_is_kept(measurement):
+    doubts = ("It is not known how the accuracies of Hill and Mill were measured.",)
+    game = measurement.game.replace(chances=measurement.game.chances.replace(doubts=doubts))
+    changed = apply_scenario(measurement, Scenario(left=(1,)), lambda _: game)
+    assert changed.basis.chances.doubts == doubts
+
+
+def test_an_agent_that_is_not_there_cannot_leave(measurement):
+    changed = apply_scenario(measurement, Scenario(left=(99,)), never)
+    assert changed.numbers == (0, 1, 2)
+
+
 def test_an_agent_joins_pilots_with_the_margins_of_the_plan(measurement):
     plan = make_plan(measurement)
     changed = apply_scenario(measurement, Scenario(like=(1,)), lambda _: plan.game)

@@ -145,7 +145,7 @@ def test_a_verdict_says_once_that_others_carry_an_agent():
         proposal_page(proposal, found, Scenario(), None).verdict,
     ):
         text = verdict.text if isinstance(verdict, Mark) else verdict
-        assert text.count("the others give more") == 1 and "Rural has a limit of 100" in text
+        assert text.count("the others make up for it") == 1 and "Rural has a limit of 100" in text
     # What changes against the plan without a lock is said in its place.
     held = dataclasses.replace(changed, scenario=Scenario(limit=((2, 100.0),)))
     free = proposal.start + np.array([0.0, -200.0, 300.0, 0.0])
@@ -256,6 +256,8 @@ def test_a_verdict_says_who_left_and_what_it_costs():
     assert "City left. Without it, the others give 540 samples more in all." in verdict.text
     alone = "University gives what it would need alone, 1,140 samples more than before."
     assert alone in verdict.text
+    # City needs 1,440 of its own, and gave 1,200 with all.
+    assert "Alone, City needs 1,440 samples, 240 samples more than with all." in verdict.text
     assert verdict.tone == "unsure"
     verdict, agents = leave(1, 2)
     assert "City and Rural left. Without them, University gives 1,140 samples more." in verdict.text
@@ -321,7 +323,7 @@ def test_what_an_agent_can_do_is_offered():
 
 
 def test_two_proposals_side_by_side(sides):
-    parts = list(compare_proposals(sides))
+    parts = list(compare_proposals({name: (*side, "stable") for name, side in sides.items()}))
     assert [part.text.partition(".")[0] for part in parts if isinstance(part, Mark)] == [
         "All",
         "Without City",
@@ -349,8 +351,8 @@ def test_sides_have_the_names_of_their_plans():
 def test_what_solvers_leave_over_is_no_difference(sides):
     proposal, found, scenario = sides["all"]
     given = found.contributions * (1 + 1e-14)
-    other = (proposal, proposal.check(given, 0.95), scenario)
-    parts = compare_proposals({"one": sides["all"], "other": other})
+    other = (proposal, proposal.check(given, 0.95), scenario, "stable")
+    parts = compare_proposals({"one": (*sides["all"], "stable"), "other": other})
     rows = next(part for part in parts if isinstance(part, Table)).rows
     assert [str(row[-1]) for row in rows] == ["0.0"] * 3
 

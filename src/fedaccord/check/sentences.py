@@ -262,7 +262,7 @@ def describe_carried(game: Game, agents: Sequence[int]) -> str:
     if len(agents) > NAMES:
         said.append(f"{len(agents) - NAMES:,} others are held back too")
     whole = "a full safety margin" if len(agents) == 1 else "full safety margins"
-    return f"{join_with_and(said)}. That is too little for {whole}, so the others give more."
+    return f"{join_with_and(said)}. That is too little for {whole}, and the others make up for it."
 
 
 def _explain_failure(found: Check) -> str:

@@ -174,7 +174,7 @@ class Coalitions(Displayed):
             f"{name} {self.what} {format_amount(cost)} {f'with {names}' if names else 'on its own'}"
         )
         if not np.isfinite(cost):
-            return f"{name} stays alone, short of its requirement."
+            return f"{name} stays alone, short of its {self.aim}."
         alone, ends = float(self.alone.costs[agent]), []
         if names and np.isfinite(alone):
             ends.append(f"{format_amount(alone)} on its own")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from threading import Lock
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fedaccord.check import Check
 from fedaccord.equilibria.solve import solve_all
-from fedaccord.errors import InputError, UnreachableError
+from fedaccord.errors import FedaccordError, InputError, UnreachableError
 from fedaccord.explore.state import State
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
@@ -89,24 +90,31 @@ class Desk:
         if state.keep and isinstance(found.changed.basis, Measurement | LinearGame):
             plan = self.plan(state.stable)
             found = keep_data(found, plan, state.keep, time_limit=TIME_LIMIT)
-        self._answers[state.problem.put(keep=state.keep)] = found
+            self._remember(state.problem.put(keep=state.keep), found)
         return found
+
+    def _remember(self, state: State, found: Proposal) -> None:
+        self._answers = {**(self._answers if len(self._answers) < KEPT else {}), state: found}
 
     def _find(self, problem: State) -> Proposal:
         found = self.known(problem)
         if found is None:
             found = self._answer(problem)
-            if problem.is_bound:
-                found = replace(found, free=self._find(problem.free).contributions)
+            if problem.is_bound and (free := self._compare(problem.free)):
+                found = replace(found, free=free.contributions)
             plain = problem.put(plan=problem.concept)
             if problem.left:
-                found = replace(found, whole=self._find(plain.put(left=())))
+                found = replace(found, whole=self._compare(plain.put(left=())))
             if problem.probability:
-                found = replace(found, usual=self._find(plain.put(probability=None)))
-            if len(self._answers) >= KEPT:
-                self._answers.clear()
-            self._answers[problem] = found
+                found = replace(found, usual=self._compare(plain.put(probability=None)))
+            self._remember(problem, found)
         return found
+
+    def _compare(self, problem: State) -> Proposal | None:
+        # That there is no plan to compare with says nothing against a plan.
+        with suppress(FedaccordError):
+            return self._find(problem)
+        return None
 
     def warm_up(self) -> None:
         """Solve a small game without haste, so that what is compiled on first use is there."""

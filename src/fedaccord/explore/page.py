@@ -268,6 +268,8 @@ class Visit:
                 if not gliding:
                     await self._show_view(turn, answer)
         except FedaccordError as error:
+            if turn != self._turn:
+                return
             self.verdict.content = self._draw([say_fault(error)])
             self.figures.content = self.body.content = self.busy.text = ""
             self._drawn = None

@@ -139,7 +139,10 @@ def _write(value: Any) -> str:
 
 def _read_numbers(text: str, most: float = 1e15) -> Numbers:
     found = {}
-    for agent, value in (part.split(":") for part in text.split(",") if part):
+    for part in filter(None, text.split(",")):
+        agent, _, value = part.partition(":")
+        if not re.fullmatch(r"-?[0-9.]+(e[+-]?[0-9]+)?", value) or value.count(".") > 1:
+            raise ValueError(f"{part[:40]!r} is not an agent's number, a colon and an amount")
         number = float(value)
         if not 0 <= number <= most:
             raise ValueError(f"{value[:40]} is no number from 0 to {most:g}")

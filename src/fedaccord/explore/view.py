@@ -105,7 +105,7 @@ def show_both(desk: Desk, state: State) -> Iterator[Shown]:
     for when, one in sides.items():
         answer, changed = desk.answer(one), one.choose("stable").numbers != State()
         head = proposals.name_side(when, one.plan, changed=changed or one.replaces)
-        found[head] = answer, desk.check(answer, one), one
+        found[head] = answer, desk.check(answer, one), one, one.concept
     yield from proposals.compare_proposals(found)
 
 

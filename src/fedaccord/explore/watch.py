@@ -27,6 +27,9 @@ OFTEN, PATIENCE = 1.0, 30.0
 EMPTY = "No run of an audit is finished yet; the first curves come with the first runs."
 
 
+STOPPED = (130, -signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL)
+
+
 class Auditor:
     """An audit that the app started; it is a command of its own, which keeps every finished run.
 
@@ -124,6 +127,7 @@ class Watch:
     def _describe(self, audits: Sequence[StoredAudit]) -> str:
         runs = count(sum(one.runs for one in audits), "run")
         where = "an audit is running here" if self.auditor.is_running else "watching the file"
-        if self.auditor.code:
-            where = "the audit stopped; every finished run is kept"
+        if code := self.auditor.code:
+            failed = f"the audit failed (exit code {code}), as the terminal says"
+            where = f"{'the audit stopped' if code in STOPPED else failed}; finished runs are kept"
         return f"{runs}; {where}"

@@ -259,7 +259,8 @@ def _doubt_limits(
     """Note which agent may give more samples than were counted."""
     if limits is None:
         return
-    sizes = counts.sum(axis=1)
+    with np.errstate(over="ignore"):
+        sizes = counts.sum(axis=1)
     most = np.asarray(limits, float)
     over = np.flatnonzero((sizes > 0) & np.isfinite(most) & (most > sizes))
     if over.size:

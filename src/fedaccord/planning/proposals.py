@@ -44,6 +44,8 @@ SOLVERS = {"stable": solve_stable, "optimal": solve_optimal, "envy-free": solve_
 
 # The part of the largest contribution that is no change worth a word.
 SMALL = 1e-3
+# What binary fractions leave over, as a share of a number.
+DUST = 1e-9
 
 
 class Carried(NamedTuple):
@@ -171,7 +173,10 @@ class Proposal:
     def _reduce(self, scenario: Scenario) -> Vector:
         given = self.changed.place(self.start, scenario.give)
         reduced = given * self.changed.place(np.ones(len(given)), scenario.cut)
-        return np.floor(reduced) if counts_whole(self.changed.basis) else reduced
+        if not counts_whole(self.changed.basis):
+            return reduced
+        # 0.29 of 100 is 29, and not 28.999...
+        return np.asarray(np.floor(reduced + DUST * np.maximum(reduced, 1.0)))
 
     def list_sliders(
         self, what: str, given: Vector, locked: Sequence[int]

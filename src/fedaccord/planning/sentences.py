@@ -25,6 +25,7 @@ from fedaccord.wording import (
     format_probability,
     format_samples,
     join_with_and,
+    pluralize,
 )
 
 # Of more agents than this a sentence names only the first.
@@ -216,7 +217,11 @@ def _explain_none(plan: Plan) -> list[str]:
     if plan.unreachable:
         said = [_describe_unreachable(plan, one) for one in plan.unreachable]
         more = len(said) - NAMED
-        rest = [f"{more:,} more goals are out of reach."] if more > 0 else []
+        rest = (
+            [f"{more:,} more {pluralize(more, 'goal is', 'goals are')} out of reach."]
+            if more > 0
+            else []
+        )
         return [*said[:NAMED], *rest, *_describe_changes(plan)]
     if not plan.blocking:
         return [plan.reason, *_describe_changes(plan)]

@@ -91,6 +91,11 @@ class Changed:
         """What the agents are called."""
         return name_agents(self.basis)
 
+    @property
+    def gone(self) -> list[str]:
+        """What the agents are called that left."""
+        return [self.every[n] for n in self.scenario.left if n < len(self.every)]
+
     def place(self, values: Vector, numbers: Numbers) -> Vector:
         """Return values, one per agent, with some of them replaced.
 
@@ -167,9 +172,9 @@ def _apply(basis: Basis, names: Sequence[str], scenario: Scenario, margins: Marg
         raise InputError("every agent has left; let one of them come back")
     if isinstance(basis, Measurement) and not scenario.like:
         measured = _change_measurement(basis, scenario)
-        if not scenario.left:
+        gone = [names[agent] for agent in scenario.left if agent < size]
+        if not gone:
             return Changed(measured, tuple(present))
-        gone = [names[agent] for agent in scenario.left]
         return Changed(_drop_doubts(margins(measured).restrict(present), gone), tuple(present))
     game = margins(basis) if isinstance(basis, Measurement) else basis
     if scenario.like or scenario.left:
@@ -200,13 +205,17 @@ def name_joined(names: Sequence[str], like: Sequence[int]) -> list[str]:
 
 
 def _drop_doubts(game: Game, gone: Sequence[str]) -> Game:
-    """Return a game without the doubts that name agents which have left."""
+    """Return a game without the doubts that name only agents which have left."""
     if not isinstance(game, MeasuredGame) or game.chances is None:
         return game
-    # A whole name: that of another agent may begin with it.
-    names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in gone))
-    left = tuple(one for one in game.chances.doubts if not names.search(one))
-    return game.replace(chances=game.chances.replace(doubts=left))
+    left, here = _match(gone), _match(name_agents(game))
+    doubts = (one for one in game.chances.doubts if not left.search(one) or here.search(one))
+    return game.replace(chances=game.chances.replace(doubts=tuple(doubts)))
+
+
+def _match(names: Sequence[str]) -> re.Pattern[str]:
+    """Return what finds any of the names, as a whole: that of another agent may begin with it."""
+    return re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
 
 
 def _change_measurement(measurement: Measurement, scenario: Scenario) -> Measurement:

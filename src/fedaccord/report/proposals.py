@@ -56,6 +56,7 @@ from fedaccord.wording import (
     format_amount,
     format_level,
     format_percent,
+    format_samples,
     format_short_probability,
     join_with_and,
     lower_first,
@@ -216,7 +217,14 @@ def _add_caveats(verdict: Mark, proposal: Proposal, found: Check, scenario: Scen
     more = sum(costs.values()) > SMALL * found.scale
     doubtful = verdict.tone in ("good", "plain") and (carried or more or dearer)
     keeping = describe_keeping(proposal, found, scenario)
-    said = (*said, *left, dearer, describe_certainty(proposal, found), *keeping)
+    said = (
+        *said,
+        *left,
+        *_describe_alone(proposal),
+        dearer,
+        describe_certainty(proposal, found),
+        *keeping,
+    )
     return Mark(" ".join(filter(None, said)), "unsure" if doubtful else verdict.tone)
 
 
@@ -227,7 +235,7 @@ def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
     found: what the check says of the numbers that agents give.
     """
     changed, given = proposal.changed, found.contributions
-    gone = [changed.every[n] for n in changed.scenario.left if n < len(changed.every)]
+    gone = changed.gone
     if not gone:
         return
     others = [count(len(gone) - CHANGED, "other")] if len(gone) > CHANGED else []
@@ -248,6 +256,21 @@ def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
         name = changed.names[agent]
         more = f", {_compare(costs[name])} than before" if len(costs) > 1 else ""
         yield f"{name} gives what it would need alone{more}."
+
+
+def _describe_alone(proposal: Proposal) -> Iterator[str]:
+    """Return what agents that left would need alone, and how much more than they gave that is."""
+    gone = proposal.changed.gone[:CHANGED]
+    whole = proposal.whole
+    if whole is None or whole.game is None or whole.contributions is None:
+        return
+    for agent in (whole.changed.names.index(name) for name in gone if name in whole.changed.names):
+        alone, limit = float(whole.game.alone[agent]), float(whole.game.limits[agent])
+        name, more = whole.changed.names[agent], alone - float(whole.contributions[agent])
+        if alone > limit:
+            yield f"Alone, {name} falls short: it has a limit of {format_samples(limit)}."
+        elif more > SMALL * alone:
+            yield f"Alone, {name} needs {count_samples(alone)}, {_compare(more)} than with all."
 
 
 def _compare(more: float) -> str:
@@ -592,17 +615,17 @@ def explain_plans(found: SolvedGame) -> Iterator[Part]:
     yield Listing(tuple(describe_price(n.replace("_", " "), p) for n, p in said.items()))
 
 
-def compare_proposals(sides: Mapping[str, tuple[Proposal, Check, Scenario]]) -> Iterator[Part]:
+def compare_proposals(sides: Mapping[str, tuple[Proposal, Check, Scenario, str]]) -> Iterator[Part]:
     """Return proposals side by side: the verdicts, what each agent gives, the numbers that matter.
 
-    sides: each proposal with its check and its scenario, by what it is called.
+    sides: each proposal with its check, its scenario and its concept, by what it is called.
     """
     for head, side in sides.items():
-        mark = judge_proposal(*side)
+        mark = judge_shown(*side)
         yield Mark(f"{capitalize_first(head)}. {mark.text}", mark.tone)
     given = [
         dict(zip(proposal.changed.names, found.contributions.tolist(), strict=True))
-        for proposal, found, _ in sides.values()
+        for proposal, found, *_ in sides.values()
     ]
     rows = [*_join_rows(given), ("all", *(sum(one.values()) for one in given))]
     heads: tuple[str, ...] = ("agent", *sides)
@@ -612,7 +635,7 @@ def compare_proposals(sides: Mapping[str, tuple[Proposal, Check, Scenario]]) -> 
         places = count_places([cell for row in rows for cell in row[1:]])
         rows = [(*row, _subtract(row[1], row[2], places)) for row in rows]
     yield Table("What each agent gives", heads, tuple(rows[:-1]), (rows[-1],))
-    figures = [dict(list_figures(found, proposal)) for proposal, found, _ in sides.values()]
+    figures = [dict(list_figures(found, proposal)) for proposal, found, *_ in sides.values()]
     yield Table("In short", ("", *sides), _join_rows(figures))
 
 
