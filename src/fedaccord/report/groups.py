@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fedaccord.check import Answer, Check
 from fedaccord.groups import BlockingGroup
 from fedaccord.report.model import Column, Mark, Records, Section, Table, Tone
-from fedaccord.wording import count, format_part, format_probability, join_with_and
+from fedaccord.wording import count, format_part, format_probability, join_with_and, pluralize
 
 # A terminal lists this many groups; JSON lists all.
 SHOWN = 20
@@ -23,8 +23,13 @@ def describe_groups(found: Check, groups: Sequence[BlockingGroup], size: int) ->
     keep = " and keep its safety margin" if found.has_margins else ""
     keep = keep if found.with_margin is None else " and keep the plan's safety margin"
     if groups:
-        could = "group of agents" if len(groups) == 1 else "groups of agents"
-        return f"{len(groups):,} {could} (up to {size} each) could give less together{keep}."
+        alone = sum(len(group.agents) == 1 for group in groups)
+        more = len(groups) - alone
+        could = f"{more:,} {pluralize(more, 'group', 'groups')} of agents (up to {size} each)"
+        if not alone:
+            return f"{could} could give less together{keep}."
+        could = f"{count(alone, 'agent')} alone{f' and {could}' if more else ''}"
+        return f"{could} could give less{keep}."
     if found.judged.stable is Answer.TRUE:
         none = f"No group of agents, of any size, could give less together{keep}"
         return f"{none}: the plan is stable."
@@ -40,7 +45,10 @@ def mark_groups(found: Check, groups: Sequence[BlockingGroup], size: int) -> Mar
     size: the most members that were looked for.
     """
     tone: Tone = "good" if found.judged.feasible is Answer.TRUE else "plain"
-    return Mark(describe_groups(found, groups, size), "bad" if groups else tone)
+    if groups:
+        # If all agents reach their goals, the verdict on a plan with probabilities is no worse.
+        tone = "unsure" if found.prospects is not None and tone == "good" else "bad"
+    return Mark(describe_groups(found, groups, size), tone)
 
 
 def describe_pair(found: Check) -> Iterator[Mark]:

@@ -533,11 +533,15 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     """
     total, alone = float(found.contributions.sum()), found.judged.alone
     yield "samples in all", format_amount(total)
-    # What misses a goal saves nothing, and who cannot go alone has nothing to compare with.
+    # What misses a goal saves nothing, and an agent that cannot go alone leaves nothing to compare.
     fails = found.answers["feasible" if found.prospects is None else "sure"] is Answer.FALSE
-    if not fails and (alone <= found.game.limits).all() and alone.sum() > 0:
-        yield f"{name_alone(found.judged.has_margins)}, in all", format_amount(alone.sum())
-        yield "saved", format_percent(1 - total / alone.sum())
+    if not fails and alone.sum() > 0:
+        named = f"{name_alone(found.judged.has_margins)}, in all"
+        if (alone <= found.game.limits).all():
+            yield named, format_amount(alone.sum())
+            yield "saved", format_percent(1 - total / alone.sum())
+        else:
+            yield f"{named} (an agent has too few)", "-"
     if not fails and proposal.optimal is not None and 0 < proposal.optimal < np.inf:
         price = found.game.total(found.contributions) / proposal.optimal
         margins = "" if found.prospects is None else " with these safety margins"
