@@ -129,8 +129,8 @@ CARRIES = make_plan(SHORT)
 @pytest.mark.parametrize("game", [SHORT, CARRIES.game], ids=["with the plan", "alone"])
 def test_the_others_carry_an_agent_whose_limit_is_too_low_and_all_is_not_well(game):
     said = (
-        "South has a limit of 300. That is too little for a full safety margin, and the "
-        "others make up for it."
+        "South has a limit of 300. That is too little for a full safety margin, and North makes "
+        "up for it."
     )
     plan = CARRIES if game is SHORT else None
     found = check(game, CARRIES.allocation, plan=plan)

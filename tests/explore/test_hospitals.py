@@ -287,7 +287,9 @@ def test_without_a_plan_the_page_says_what_the_screen_says(hospitals, tmp_path):
 
 def test_the_verdict_says_who_left(hospitals):
     tab = hospitals.open("left=1")
-    assert "City left. Without it, the others give 540 cases more in all." in tab.verdict
+    assert (
+        "City left. Without it, the others give 540 cases more in all than with it." in tab.verdict
+    )
     assert "All is well" not in tab.verdict
 
 

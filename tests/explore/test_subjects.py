@@ -140,6 +140,9 @@ def test_it_is_said_that_others_carry_a_locked_agent(pilots):
     for view in ("members", "coalitions"):
         tab.open(f"lock=0%3A0&view={view}")
         tab.see("What follows is with the lock. But the others carry Harbour.")
+    # What follows from samples that are kept is not counted there.
+    tab.open("keep=0%3A1&view=coalitions")
+    tab.see("This assumes that an agent loses the samples it withholds.")
     # A lock on more than the plan asks hurts nobody.
     tab.open("lock=0%3A900")
     assert "carry" not in tab.verdict and "good" in tab.browser.run(tone)

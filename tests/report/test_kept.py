@@ -171,6 +171,17 @@ def test_what_is_stable_then_is_said() -> None:
         "the agents share 80 samples instead of 100. That is no saving: they also train on the "
         "samples that they keep."
     ]
+    # City has 50 of its own by keeping 100, and gets 35 of Rural's 70: it needs 80.
+    said = list(describe_kept_plan(planned([0.5, 0])))[-1]
+    assert said.endswith(
+        "If City keeps what it withholds, the cheapest stable plan is in the last column: the "
+        "agents share 70 samples instead of 100. That is no saving: it also trains on the samples "
+        "that it keeps."
+    )
+    # City's samples are worth two of Rural's: without them the agents share more, not less.
+    game = LinearGame([[1, 0], [2, 1]], [50, 100], agents=["City", "Rural"], limits=[100, 100])
+    dearer = plan_for_kept_data(make_plan(game), [0.5, 0], None)
+    assert list(describe_kept_plan(dearer))[-1].endswith("share 100 samples instead of 50.")
     # With kept worth 1/2, Rural has 50 of its own and 30 from City's 60; it needs 70.
     assert next(describe_kept_plan(planned(0.5))) == (
         "If the others keep to the plan, Rural gains nothing by sharing: the samples of the others "

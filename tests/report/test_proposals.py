@@ -253,14 +253,17 @@ def leave(*agents):
 def test_a_verdict_says_who_left_and_what_it_costs():
     # University gives 1,440 instead of 300, all that it needs, and Rural nothing instead of 600.
     verdict, _ = leave(1)
-    assert "City left. Without it, the others give 540 samples more in all." in verdict.text
+    text = verdict.text
+    assert "City left. Without it, the others give 540 samples more in all than with it." in text
     alone = "University gives what it would need alone, 1,140 samples more than before."
     assert alone in verdict.text
     # City needs 1,440 of its own, and gave 1,200 with all.
-    assert "Alone, City needs 1,440 samples, 240 samples more than with all." in verdict.text
+    needs = "Alone, City needs 1,440 samples for the same requirement, 240 samples more than with"
+    assert needs in text
     assert verdict.tone == "unsure"
     verdict, agents = leave(1, 2)
-    assert "City and Rural left. Without them, University gives 1,140 samples more." in verdict.text
+    text = verdict.text
+    assert "City and Rural left. Without them, University gives 1,140 samples more than" in text
     assert verdict.tone == "unsure" and "env" not in verdict.text + agents
 
 
@@ -306,6 +309,9 @@ def test_a_verdict_says_what_more_certainty_takes():
     verdict = judge_proposal(proposal, proposal.check(proposal.start, 0.98), Scenario())
     said = f"This plan takes {more:,} samples more than the plan for probability 0.95."
     assert more > 0 and said in verdict.text
+    # Other numbers than the plan's have no such price.
+    moved = judge_proposal(proposal, proposal.check(proposal.start + 9, 0.98), Scenario())
+    assert "takes" not in moved.text
     same = judge_proposal(
         dataclasses.replace(usual, usual=usual), usual.check(usual.start, 0.95), Scenario()
     )

@@ -262,7 +262,9 @@ def describe_carried(game: Game, agents: Sequence[int]) -> str:
     if len(agents) > NAMES:
         said.append(f"{len(agents) - NAMES:,} others are held back too")
     whole = "a full safety margin" if len(agents) == 1 else "full safety margins"
-    return f"{join_with_and(said)}. That is too little for {whole}, and the others make up for it."
+    others = [agent for agent in range(game.size) if agent not in agents]
+    make = f"{game.name(others[0])} makes" if len(others) == 1 else "the others make"
+    return f"{join_with_and(said)}. That is too little for {whole}, and {make} up for it."
 
 
 def _explain_failure(found: Check) -> str:

@@ -16,7 +16,7 @@ from fedaccord.report import proposals
 from fedaccord.report.coalitions import coalitions_page
 from fedaccord.report.html import parts_html
 from fedaccord.report.kept import make_kept_section
-from fedaccord.report.model import Part
+from fedaccord.report.model import Mark, Part
 from fedaccord.report.plan_contributions import describe_contributions, list_contributions
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.sharing import share_page
@@ -90,8 +90,9 @@ def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:
     if has_accuracies(desk.subject.basis):
         yield proposals.REQUIREMENT
     yield from proposals.warn_of_carried(desk.answer(state), state)
-    found = desk.find_coalitions(state)
-    yield from proposals.list_parts(coalitions_page(found, desk.need_game(state)))
+    page = coalitions_page(desk.find_coalitions(state), desk.need_game(state))
+    _, *parts = proposals.list_parts(page)
+    yield from (proposals.doubt_if_kept(Mark(page.verdict, page.tone), state), *parts)
 
 
 def show_both(desk: Desk, state: State) -> Iterator[Shown]:

@@ -164,10 +164,15 @@ def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
         )
     planned, stable = format_samples(found.given.sum()), found.stable.contributions
     if stable is not None:
+        saving = ""
+        if stable.sum() < found.given.sum():
+            one = (found.kept.worth > 0).sum() == 1
+            train = "they also train on the samples that they keep"
+            train = "it also trains on the samples that it keeps" if one else train
+            saving = f" That is no saving: {train}."
         yield (
             f"If {_name_keepers(found)}, the cheapest stable plan is in the last column: the agents"
-            f" share {format_samples(stable.sum())} samples instead of {planned}. That is no "
-            "saving: they also train on the samples that they keep."
+            f" share {format_samples(stable.sum())} samples instead of {planned}.{saving}"
         )
         return
     yield f"If {_name_keepers(found)}: {found.stable.status.value}"

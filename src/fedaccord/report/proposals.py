@@ -184,9 +184,16 @@ def judge_payments(shares: CostShares, scenario: Scenario) -> Mark:
     shares: who pays whom.
     scenario: who keeps its data.
     """
-    if not scenario.keep:
-        return Mark(shares.verdict, judge_shares(shares))
-    return Mark(f"{shares.verdict} {LOST}", "unsure")
+    return doubt_if_kept(Mark(shares.verdict, judge_shares(shares)), scenario)
+
+
+def doubt_if_kept(verdict: Mark, scenario: Scenario) -> Mark:
+    """Return a verdict that takes no account of kept samples; it is not good if agents keep some.
+
+    verdict: of a plan in which agents lose what they withhold.
+    scenario: who keeps its data.
+    """
+    return Mark(f"{verdict.text} {LOST}", "unsure") if scenario.keep else verdict
 
 
 def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark:
@@ -250,7 +257,7 @@ def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
     if abs(total) <= least:
         yield f"Without {them}, {stay} as much{in_all} as before."
         return
-    yield f"Without {them}, {stay} {_compare(total)}{in_all}."
+    yield f"Without {them}, {stay} {_compare(total)}{in_all} than with {them}."
     alone = found.judged.alone
     for agent in np.flatnonzero((alone > 0) & (np.abs(given - alone) <= least)).tolist()[:CHANGED]:
         name = changed.names[agent]
@@ -266,11 +273,16 @@ def _describe_alone(proposal: Proposal) -> Iterator[str]:
         return
     for agent in (whole.changed.names.index(name) for name in gone if name in whole.changed.names):
         alone, limit = float(whole.game.alone[agent]), float(whole.game.limits[agent])
+        if whole.plan is not None:
+            # A plan asks for whole samples.
+            alone = float(np.ceil(alone * (1 - 1e-9)))
         name, more = whole.changed.names[agent], alone - float(whole.contributions[agent])
+        target = "requirement" if whole.plan is None else "target"
         if alone > limit:
             yield f"Alone, {name} falls short: it has a limit of {format_samples(limit)}."
         elif more > SMALL * alone:
-            yield f"Alone, {name} needs {count_samples(alone)}, {_compare(more)} than with all."
+            needs = f"Alone, {name} needs {count_samples(alone)} for the same {target}"
+            yield f"{needs}, {_compare(more)} than with all."
 
 
 def _compare(more: float) -> str:
@@ -302,6 +314,9 @@ def describe_certainty(proposal: Proposal, found: Check) -> str:
     """
     usual, given = proposal.usual, proposal.contributions
     if usual is None or usual.plan is None or usual.contributions is None or given is None:
+        return ""
+    # Other numbers than the plan's have no price of certainty.
+    if not np.array_equal(found.contributions, given):
         return ""
     asked, more = usual.plan.options["probability"], float(given.sum() - usual.contributions.sum())
     if asked == found.probability or not more:
@@ -541,7 +556,8 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
             yield named, format_amount(alone.sum())
             yield "saved", format_percent(1 - total / alone.sum())
         else:
-            yield f"{named} (an agent has too few)", "-"
+            shown = format_amount(alone.sum()) if np.isfinite(alone.sum()) else "-"
+            yield f"{named} (an agent has too few)", shown
     if not fails and proposal.optimal is not None and 0 < proposal.optimal < np.inf:
         price = found.game.total(found.contributions) / proposal.optimal
         margins = "" if found.prospects is None else " with these safety margins"
