@@ -143,6 +143,8 @@ def test_it_is_said_that_others_carry_a_locked_agent(pilots):
     # What follows from samples that are kept is not counted there.
     tab.open("keep=0%3A1&view=coalitions")
     tab.see("This assumes that an agent loses the samples it withholds.")
+    tab.see("Coalitions are compared by their stable plans, not by the contributions in the")
+    tab.see("Each coalition keeps the safety margins of the present plan.")
     # A lock on more than the plan asks hurts nobody.
     tab.open("lock=0%3A900")
     assert "carry" not in tab.verdict and "good" in tab.browser.run(tone)

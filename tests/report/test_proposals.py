@@ -18,6 +18,7 @@ from fedaccord.report.html import parts_html
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.proposals import (
+    JOINED,
     compare_proposals,
     describe_broken,
     judge_groups,
@@ -316,6 +317,57 @@ def test_a_verdict_says_what_more_certainty_takes():
         dataclasses.replace(usual, usual=usual), usual.check(usual.start, 0.95), Scenario()
     )
     assert "takes" not in same.text
+
+
+def lock(agent, number, game=GAME):
+    """Return the proposal with an agent locked at a number, its check and its scenario."""
+    scenario = Scenario(lock=((agent, float(number)),))
+    changed = apply_scenario(game, scenario, None)
+    proposal = propose(changed, changed.basis, "stable", time_limit=60)
+    return proposal, proposal.check(proposal.start, 0.95), scenario
+
+
+def test_a_lock_on_more_than_enough_is_told():
+    # Of University's 1,440, City's 1,000 and Rural's less than 930 are the rest.
+    proposal, found, scenario = lock(0, 1_000)
+    needed = found.judged.needed[0]
+    assert 0 < needed < 900
+    said = f"University is locked at 1,000; {needed:.4g} would be enough."
+    assert said in judge_proposal(proposal, found, scenario).text
+    assert "But it is locked at 1,000" in found.explain(0) and "take part" not in found.explain(0)
+    figures = dict(list_figures(found, proposal))
+    # It has more than the lock, and nobody holds too few.
+    assert figures["alone, in all"] == "3,810" and "saved" in figures
+    assert figures["times the optimal cost with the lock"] == "1.00"
+    # A lock on what it gives anyway, or on less, is not too much.
+    for number in (300, 200):
+        assert "is locked at" not in judge_proposal(*lock(0, number)).text
+
+
+def test_where_samples_cost_more_for_some_the_cost_is_compared():
+    game = GAME.replace(costs=[1.0, 3.0, 1.0])
+    changed = apply_scenario(game, Scenario(), None)
+    proposal = propose(changed, game, "stable", time_limit=60)
+    figures = dict(list_figures(proposal.check(proposal.start, 0.95), proposal))
+    # 300 + 3 * 1,200 + 600 = 4,500 instead of 1,440 + 3 * 1,440 + 930 = 6,690.
+    assert figures["saved of the cost"] == "33 %" and "saved" not in figures
+    proofs = " ".join(describe_proofs(solve_all(game)))
+    assert "has a smaller total cost." in proofs and "smaller total." not in proofs
+
+
+def test_a_plan_that_an_agent_joined_says_whose_margins_it_has():
+    measured = fit_curves(pilots(), resamples=40)
+    plan = make_plan(measured)
+    scenario = Scenario(like=(0,))
+    changed = apply_scenario(measured, scenario, lambda _: plan.doubted_game)
+    proposal = propose(changed, changed.basis, "stable", time_limit=60)
+    given = proposal.start
+    for factor, joined in ((0.8, True), (2.0, False)):
+        found = proposal.check(np.floor(given * factor), 0.95)
+        assert ("sure" in found.failing) is joined
+        assert (JOINED in judge_proposal(proposal, found, scenario).text) is joined
+    found = proposal.check(np.floor(given * 0.8), 0.95)
+    assert JOINED not in judge_proposal(proposal, found, Scenario()).text
 
 
 def test_what_an_agent_can_do_is_offered():

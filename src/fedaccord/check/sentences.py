@@ -133,7 +133,9 @@ def _explain_need(found: Check, agent: int) -> str:
         said.append(f"Given what the others give, {tell(needed)} is enough")
         if found.spare[agent] <= allowed:
             must = tell(float(found.game.minimums[agent]))
-            said.append(f"But it must give {must} to take part")
+            bound = f"must give {must} to take part"
+            bound = f"is locked at {must}" if agent in found.locked else bound
+            said.append(f"But it {bound}")
     elif given == 0:
         said.append("The others already supply all it needs" if alone > 0 else "It needs nothing")
     else:

@@ -87,9 +87,7 @@ def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who should federate with whom."""
-    if has_accuracies(desk.subject.basis):
-        yield proposals.REQUIREMENT
-    yield from proposals.warn_of_carried(desk.answer(state), state)
+    yield from proposals.introduce_coalitions(desk.answer(state), state)
     page = coalitions_page(desk.find_coalitions(state), desk.need_game(state))
     _, *parts = proposals.list_parts(page)
     yield from (proposals.doubt_if_kept(Mark(page.verdict, page.tone), state), *parts)

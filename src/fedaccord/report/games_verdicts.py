@@ -176,15 +176,16 @@ def describe_proofs(found: SolvedGame) -> Iterator[str]:
         check = found.checks.get(concept)
         proved = check is not None and check.verdicts[concept] is Answer.TRUE
         holds = f" The check finds that {CHECKED[concept]}." if proved else ""
-        yield f"{concept}: {_describe_proof(concept, solution)}.{holds}"
+        total = "total cost" if (found.game.costs != 1).any() else "total"
+        yield f"{concept}: {_describe_proof(concept, solution, total)}.{holds}"
 
 
-def _describe_proof(concept: str, solution: Solution) -> str:
+def _describe_proof(concept: str, solution: Solution, total: str) -> str:
     """Return what proves that no plan of its kind is cheaper, or that nothing does."""
     kind = "plan" if concept == "optimal" else f"{concept} plan"
     confirmed = solution.certificate.get("confirmed")
     if solution.status is Status.OPTIMAL:
-        least = f"that no {kind} has a smaller total"
+        least = f"that no {kind} has a smaller {total}"
         if confirmed:
             return f"{confirmed} confirms {least}"
         if solution.method == "exhaustive":

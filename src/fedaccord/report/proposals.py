@@ -15,8 +15,14 @@ from fedaccord.equilibria.result import SolvedGame
 from fedaccord.groups import list_blocking_groups
 from fedaccord.planning.proposals import SMALL, Proposal
 from fedaccord.planning.result import Plan
-from fedaccord.planning.what_if import Scenario, has_chances
-from fedaccord.report.games import describe_price, list_needs, list_solved, list_totals
+from fedaccord.planning.what_if import Scenario, has_accuracies, has_chances
+from fedaccord.report.games import (
+    describe_price,
+    has_costs,
+    list_needs,
+    list_solved,
+    list_totals,
+)
 from fedaccord.report.games_chances import describe_average, describe_chances, judge_tone
 from fedaccord.report.games_page import check_page
 from fedaccord.report.games_verdicts import answer_envy, describe_proofs, judge_plan
@@ -87,6 +93,17 @@ CARRIED = (
     "may give more than they need themselves."
 )
 CHEAPEST = "These payments go with the optimal plan, not with the contributions in the sliders."
+COALITIONS = (
+    "Coalitions are compared by their stable plans, not by the contributions in the sliders."
+)
+SAME_MARGINS = (
+    "Each coalition keeps the safety margins of the present plan. When an agent leaves under "
+    "Members, the others are planned again with margins of their own, so those numbers differ."
+)
+JOINED = (
+    "The safety margins are still those of the plan before an agent joined. For larger margins, "
+    "ask for a higher probability."
+)
 MEMBERS = (
     "Who takes part, and who defects? The verdict above counts what you choose here, also if "
     "several agents give less together, or an agent gives only if another does."
@@ -224,8 +241,11 @@ def _add_caveats(verdict: Mark, proposal: Proposal, found: Check, scenario: Scen
     more = sum(costs.values()) > SMALL * found.scale
     doubtful = verdict.tone in ("good", "plain") and (carried or more or dearer)
     keeping = describe_keeping(proposal, found, scenario)
+    joined = bool(scenario.like) and "sure" in found.failing
     said = (
         *said,
+        *describe_locked(found),
+        JOINED * joined,
         *left,
         *_describe_alone(proposal),
         dearer,
@@ -233,6 +253,33 @@ def _add_caveats(verdict: Mark, proposal: Proposal, found: Check, scenario: Scen
         *keeping,
     )
     return Mark(" ".join(filter(None, said)), "unsure" if doubtful else verdict.tone)
+
+
+def describe_locked(found: Check) -> Iterator[str]:
+    """Return which agents are locked at more than would be enough for them.
+
+    found: what the check says of the numbers that agents give.
+    """
+    judged = found.judged
+    more = judged.contributions - judged.needed > SMALL * found.scale
+    agents = [agent for agent in found.locked if more[agent]]
+    for agent in agents[:CHANGED]:
+        given, needed = map(format_amount, (judged.contributions[agent], judged.needed[agent]))
+        yield f"{found.game.name(agent)} is locked at {given}; {needed} would be enough."
+
+
+def introduce_coalitions(proposal: Proposal, scenario: Scenario) -> Iterator[Part]:
+    """Return what to know before who should federate with whom.
+
+    proposal: the plan.
+    scenario: what agents give in place of the plan's.
+    """
+    if has_accuracies(proposal.changed.basis):
+        yield REQUIREMENT
+    yield from warn_of_carried(proposal, scenario)
+    yield COALITIONS
+    if has_chances(proposal.changed.basis):
+        yield SAME_MARGINS
 
 
 def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
@@ -552,15 +599,21 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     fails = found.answers["feasible" if found.prospects is None else "sure"] is Answer.FALSE
     if not fails and alone.sum() > 0:
         named = f"{name_alone(found.judged.has_margins)}, in all"
-        if (alone <= found.game.limits).all():
+        unlocked = proposal.changed.unlocked
+        if (alone <= (found.game.limits if unlocked is None else unlocked)).all():
             yield named, format_amount(alone.sum())
-            yield "saved", format_percent(1 - total / alone.sum())
+            dear = has_costs(found.game)
+            saved = 1 - found.game.total(found.contributions) / found.game.total(alone)
+            yield "saved" + " of the cost" * dear, format_percent(saved)
         else:
             shown = format_amount(alone.sum()) if np.isfinite(alone.sum()) else "-"
             yield f"{named} (an agent has too few)", shown
     if not fails and proposal.optimal is not None and 0 < proposal.optimal < np.inf:
         price = found.game.total(found.contributions) / proposal.optimal
         margins = "" if found.prospects is None else " with these safety margins"
+        scenario = proposal.changed.scenario
+        if scenario.lock or scenario.limit:
+            margins = f" with the {_name_hold(proposal)}{margins.replace(' with', ' and')}"
         # A proposal with other margins may cost less: it is no case of the optimal plan's kind.
         if price > 1 - 1e-6:
             yield f"times the optimal cost{margins}", f"{price:.2f}"
