@@ -295,7 +295,7 @@ def test_minimums_are_no_spare_samples():
     assert (found.feasible, found.stable) == (TRUE, TRUE)
     assert found.spare.tolist() == [0, 0]
     assert found.explain(0) == (
-        "agent 0 gives 2. Alone it would need 1 for its goal. Given what the others give, 1 is "
+        "agent 0 gives 2. Alone it would need 1. Given what the others give, 1 is "
         "enough. But it must give 2 to take part"
     )
 
@@ -311,7 +311,7 @@ def test_an_agents_number_is_explained_in_a_sentence():
     game = LinearGame([[1, 0.8], [0.8, 1]], [540, 540], agents=["site A", "site B"])
     found = check(game, [300, 300])
     assert found.explain(1) == (
-        "site B gives 300. Alone it would need 540 for its goal. The others supply 44 % of what it "
+        "site B gives 300. Alone it would need 540. The others supply 44 % of what it "
         "needs. With 299 it would fall short"
     )
     assert check(game, [300.00001, 300]).explain(0).endswith("With 299 it would fall short")
@@ -323,7 +323,7 @@ def test_numbers_that_differ_read_differently_in_an_explanation():
     # 0.8 of the other's 300 leaves 698.039; one sample less than that is not 698.
     near = LinearGame([[1, 0.8], [0, 1]], [938.039, 300])
     assert check(near, [698.039, 300]).explain(0) == (
-        "agent 0 gives 698.04. Alone it would need 938.04 for its goal. The others supply 26 % of "
+        "agent 0 gives 698.04. Alone it would need 938.04. The others supply 26 % of "
         "what it needs. With 698 it would fall short"
     )
     thousands = LinearGame([[1, 0.8], [0, 1]], [1621.04, 300])
@@ -346,8 +346,7 @@ def test_explanations_of_those_who_give_nothing():
     assert check(game, [0, 1]).explain(0).endswith(". The others already supply all it needs")
     idle = LinearGame(np.eye(2), [0, 1])
     assert (
-        check(idle, [0, 1]).explain(0)
-        == "agent 0 gives 0. Alone it would need 0 for its goal. It needs nothing"
+        check(idle, [0, 1]).explain(0) == "agent 0 gives 0. Alone it would need 0. It needs nothing"
     )
     without = LinearGame([[1, 0], [1, 1]], [1, 1], limits=[np.inf, 0])
     assert (

@@ -41,7 +41,8 @@ def test_a_page_of_plans_is_written_by_a_process_of_its_own(game: Path, tmp_path
     text = report.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
     assert (
-        "The stable plan asks for 1.333 samples, 0.6667 fewer than alone for the same goals" in text
+        "The stable plan asks for 1.333 samples, 0.6667 fewer than the agents would need alone"
+        in text
     )
     said = re.sub("<[^>]+>", "", text)
     assert f"fedaccord solve {game} --concept stable --report plans.html" in said

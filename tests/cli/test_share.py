@@ -25,7 +25,7 @@ def hospitals(**changes):
 def test_share_prints_a_sentence_for_each_agent():
     result = run("share", HOSPITALS)
     assert result.code == 0
-    assert "City gives 703 and pays 647. It bears 1,350 in all, and would pay 1,440 alone for " in (
+    assert "City gives 703 and pays 647. It bears 1,350 in all, and would pay 1,440 alone. " in (
         result.stdout
     )
     assert "a funder has to add 1,532 of 1,931" in result.stdout

@@ -93,7 +93,7 @@ def test_all_is_well_only_if_no_agent_is_better_off_alone_and_chances_are_known(
 def test_a_stable_plan_is_good_news():
     said, tone = verdict("stable", STABLE)
     assert said == (
-        "The stable plan asks for 2,100 samples, 1,710 fewer than alone for the same goals. No "
+        "The stable plan asks for 2,100 samples, 1,710 fewer than the agents would need alone. No "
         "agent could give less, and no agent envies another."
     )
     assert tone == "good"
@@ -102,9 +102,9 @@ def test_a_stable_plan_is_good_news():
 def test_the_cheapest_plan_says_who_could_give_less():
     said, tone = verdict("optimal", [1228.125, 703.125, 0])
     assert said == (
-        "The cheapest plan asks for 1,931.3 samples, 1,878.8 fewer than alone for the same "
-        "goals. 1 "
-        "of 3 agents gives nothing. University could give 210 less, and one agent envies another."
+        "The cheapest plan asks for 1,931.3 samples, 1,878.8 fewer than the agents would need "
+        "alone. 1 of 3 agents gives nothing. University could give 210 less, and one agent "
+        "envies another."
     )
     assert tone == "plain"
 
@@ -112,9 +112,8 @@ def test_the_cheapest_plan_says_who_could_give_less():
 def test_an_envy_free_plan_speaks_of_envy_first():
     said, _ = verdict("envy-free", [900, 900, 900])
     assert said == (
-        "The envy-free plan asks for 2,700 samples, 1,110 fewer than alone for the same "
-        "goals. No agent "
-        "envies another, but Rural could give 690 less, and 2 others could too."
+        "The envy-free plan asks for 2,700 samples, 1,110 fewer than the agents would need "
+        "alone. No agent envies another, but Rural could give 690 less, and 2 others could too."
     )
 
 
@@ -191,7 +190,7 @@ def test_a_stable_plan_with_envy_says_who_many_envy():
     game = build("twins")
     said, tone = verdict("stable", [1, 0], game=game)
     assert said == (
-        "The stable plan asks for 1 sample, 1 fewer than alone for the same goals. 1 of 2 "
+        "The stable plan asks for 1 sample, 1 fewer than the agents would need alone. 1 of 2 "
         "agents gives nothing. No agent could give less, but one agent envies another."
     )
     assert tone == "plain"
@@ -202,7 +201,7 @@ def test_where_samples_have_costs_the_verdict_counts_both():
     said, _ = verdict("stable", STABLE, game=game)
     # Alone 2 * 1440 + 1440 + 930 = 5250; the plan 600 + 1200 + 600 = 2400.
     assert (
-        "asks for 2,100 samples at a cost of 2,400, 2,850 less than alone for the same goals"
+        "asks for 2,100 samples at a cost of 2,400, 2,850 less than the agents would pay alone"
         in said
     )
 
@@ -210,8 +209,8 @@ def test_where_samples_have_costs_the_verdict_counts_both():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ([1440, 1440, 930], "3,810 samples, as many as alone for the same goals"),
-        ([2000, 1440, 930], "4,370 samples, 560 more than alone for the same goals"),
+        ([1440, 1440, 930], "3,810 samples, as many as the agents would need alone"),
+        ([2000, 1440, 930], "4,370 samples, 560 more than the agents would need alone"),
     ],
 )
 def test_going_alone_may_be_as_good_or_better(given, words):
@@ -329,7 +328,7 @@ def test_the_page_says_who_would_defect_and_shows_only_plans_with_somebody_off(p
 
 def test_the_page_explains_each_agents_number(page):
     assert (
-        "City gives 1,200. Alone it would need 1,440 for its goal. The others supply 17 % of what "
+        "City gives 1,200. Alone it would need 1,440. The others supply 17 % of what "
         "it needs. With 1,199 it would fall short." in words(page)
     )
 
@@ -490,7 +489,7 @@ def test_a_checked_plan_is_judged_and_listed():
     assert found.rows[1][:6] == pytest.approx(("City", 700, 950, 250, 0, 1440))
     assert found.footer == (("all", 2100),)
     assert (
-        "City gives 700. Alone it would need 1,440 for its goal. Given what the others give, it "
+        "City gives 700. Alone it would need 1,440. Given what the others give, it "
         "needs 950, so it falls short." in words(page)
     )
     assert "the plan does not count as envy-free" in words(page)

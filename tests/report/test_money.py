@@ -129,7 +129,7 @@ def test_the_group_that_saves_least_is_named():
     assert titles[0] == "Who pays whom:" and all(title.endswith(":") for title in titles)
     heads = next(part.columns for part in shown if isinstance(part, Table))
     assert "pays alone" in heads
-    assert "would pay 10 alone for the same goal" in found.explain(0)
+    assert "would pay 10 alone" in found.explain(0)
     assert any(line.startswith("The unit of money is the cost of one sample.") for line in lines)
     # Each contract that is listed has its reason to take it, and no other has.
     advice = advise_contract(found)

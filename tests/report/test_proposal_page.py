@@ -49,7 +49,7 @@ def column(table, head):
     [
         ((1.0, 1.0), "good", ("sure enough", "stable")),
         ((1.6, 1.6), "unsure", ("sure enough", "not stable")),
-        ((0.5, 0.5), "bad", ("not sure enough", "none could give less")),
+        ((0.5, 0.5), "bad", ("not sure enough", "no agent could give less")),
     ],
 )
 def test_the_three_answers_are_at_the_head(factors, tone, answers):
@@ -60,7 +60,7 @@ def test_the_three_answers_are_at_the_head(factors, tone, answers):
     table = next(part for part in page.sections[0].parts if isinstance(part, Table))
     envied = bool(check(PLAN.game, found.contributions).envy)
     # Of a proposal that fails for another reason, the answers say what was found, and no more.
-    fair = "no envy" if tone == "bad" else "envy-free"
+    fair = "no agent envies another" if tone == "bad" else "envy-free"
     expected = (*answers, "not envy-free" if envied else fair)
     assert tuple(row[2] for row in table.rows) == expected
     # Where a proposal is too small, that no agent could give less is no good news.

@@ -45,8 +45,8 @@ def test_the_hospitals_pay_what_the_duals_say():
     np.testing.assert_allclose(found.payments, [-1228.125, 646.875, 581.25])
     assert found.prices.exact
     assert found.explain(1) == (
-        "City gives 703 and pays 647. It bears 1,350 in all, and would pay 1,440 alone for the "
-        "same goal. City and Rural together bear 1,931, and would pay 2,155 without the others."
+        "City gives 703 and pays 647. It bears 1,350 in all, and would pay 1,440 alone. "
+        "City and Rural together bear 1,931, and would pay 2,155 without the others."
     )
 
 

@@ -196,7 +196,7 @@ def _explain_alone(
     # A contribution that is fixed, as by a lock, is no limit of the agent's own.
     fixed = agent in found.locked or limit <= found.game.minimums[agent]
     over = "" if fixed or alone <= limit * (1 + 1e-9) else f", more than its limit of {tell(limit)}"
-    what = what or (" for the same target" if found.judged.has_margins else " for its goal")
+    what = what or (" for the same target" if found.judged.has_margins else "")
     return f"Alone it would need {first}{tell(alone)}{what}{over}"
 
 

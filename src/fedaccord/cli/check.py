@@ -147,9 +147,9 @@ def check(
 ) -> int:
     """Check a proposal: do all agents reach their goals, and could an agent give less?
 
-    From pilots, or a game that 'plan --save-game' wrote, the answer has probabilities and is
-    compared with the plan. It exits 0 if all agents reach their goals with the required
-    probability, and none could give less and keep the plan's safety margin. From other games it
+    For pilots, or a game that 'plan --save-game' wrote, it prints probabilities and compares the
+    proposal with the plan. It exits 0 if all agents reach their goals with the required
+    probability, and none could give less and keep the plan's safety margin. For other games it
     exits 0 if the proposal is feasible and stable. --require changes which answers must be yes. It
     exits 1 if one of them is no or unknown.
     """

@@ -32,7 +32,7 @@ OpenedFile = Annotated[
     ),
 ]
 Host = Annotated[
-    str, typer.Option(metavar="ADDRESS", help="Where to listen. 0.0.0.0 is every network.")
+    str, typer.Option(metavar="ADDRESS", help="Where to listen. 0.0.0.0 listens on all networks.")
 ]
 Port = Annotated[
     int | None,
@@ -45,7 +45,7 @@ Token = Annotated[
     typer.Option(
         metavar="TEXT",
         envvar="FEDACCORD_TOKEN",
-        help="Secret in the address, so that bookmarks outlive a restart. Default: a new one.",
+        help="Secret in the address. Set it to keep bookmarks over a restart. Default: a new one.",
     ),
 ]
 OpenBrowser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")]
@@ -62,7 +62,9 @@ Results = Annotated[
 ConfigOption = Annotated[
     str | None,
     typer.Option(
-        "--config", metavar="CONFIG.toml", help="For RUNS.sqlite: what to resume its audit with."
+        "--config",
+        metavar="CONFIG.toml",
+        help="For RUNS.sqlite: the config to resume its audit with.",
     ),
 ]
 
@@ -84,8 +86,8 @@ def explore(
     """Open a plan in the browser: move a slider, and see the plan, its price and who could defect.
 
     Opened on a CONFIG.toml or on RUNS.sqlite, it shows the curves of audits while they run. Only
-    this machine can reach the app, and only with the token in its address. Every state is an
-    address of its own. Ctrl-C ends the app.
+    this machine can reach the app, and only with the token in its address. Each state of the app
+    has its own address. Ctrl-C ends the app.
     """
     serve = imported("fedaccord.explore.app").serve
     if token is not None and (len(token) < SHORTEST or not token.isalnum() or not token.isascii()):

@@ -17,14 +17,14 @@ from fedaccord.wording import join_with_and, pluralize
 def merge(
     parts: Annotated[
         list[str],
-        typer.Argument(metavar="PART ...", help="Files, or folders of reproduce, of --part."),
+        typer.Argument(metavar="PART ...", help="Files, or folders, that --part wrote."),
     ],
     into: Annotated[
         str,
         typer.Option(metavar="WHOLE", help="File or folder that gets the runs of all parts."),
     ],
 ) -> None:
-    """Unite the runs that audit, frontier, difficulty or reproduce made with --part.
+    """Merge the parts that audit, frontier, difficulty or reproduce wrote with --part.
 
     The order does not matter, and a part that is merged twice counts once.
     """

@@ -121,7 +121,9 @@ Results = Annotated[
 PartOption = Annotated[
     str | None,
     typer.Option(
-        "--part", metavar="I/N", help="Make only part I of N, in its own place; see merge."
+        "--part",
+        metavar="I/N",
+        help="Run only part I of N and store it by itself. 'fedaccord merge' joins the parts.",
     ),
 ]
 CacheFolder = Annotated[

@@ -90,8 +90,8 @@ Seed = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Random seed of the fit, for next pilots, or of pilots to train. Default: 0, or the "
-        "config's.",
+        help="Random seed: of the fit for next pilots, of the training for a CONFIG.toml. "
+        "Default: 0, or the config's.",
     ),
 ]
 
@@ -120,7 +120,7 @@ def pilots(
     cache: CacheFolder = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write the list of pilots to run as a table to fill in, which 'fedaccord plan' then takes.
+    """Write a table of pilots to run. Fill it in, and give it to 'fedaccord plan'.
 
     A pilot is a trial training with chosen contributions. Before any pilot, give the agents and
     how many samples each has. After the first pilots, give PILOTS.csv: the command then writes the

@@ -114,8 +114,8 @@ Judgement = Annotated[
 Preference = Annotated[
     str,
     typer.Option(
-        help="total: the cheapest stable plan whose safety margins are the same multiple of each "
-        "agent's scatter. firm: the one of these plans in which defectors lose most."
+        help="Which stable plan to choose. In all of them each safety margin is the same multiple "
+        "of the agent's scatter. total: the cheapest. firm: the one in which defectors lose most."
     ),
 ]
 AlgorithmName = Annotated[

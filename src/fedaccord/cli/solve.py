@@ -88,8 +88,7 @@ def solve(
 ) -> int:
     """Find the cheapest plan of a game, the cheapest stable and the cheapest envy-free plan.
 
-    Exits 0 when every plan was found and passes the check, or was proved not to exist; 1
-    otherwise.
+    Exits 0 if each plan either passes the check or is proved not to exist. Exits 1 otherwise.
     """
     # Solvers bring much along, which other commands do without.
     from fedaccord.equilibria.solve import solve_all

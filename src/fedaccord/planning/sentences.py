@@ -499,14 +499,14 @@ _PILOTS = (
     "Agents of one federation have similar learning curves. The pilots show how similar.",
     "Each curve drawn from the posterior is as likely to be true as any other.",
     "Every pilot was measured on newly drawn validation data. If all pilots share one validation "
-    "set, its sampling error is in all of them: plan with --judged measured, which covers it.",
+    "set, they all share its sampling error. Then plan with --judged measured, which includes it.",
     "Runs scatter normally around the curve, independently from agent to agent. If they go up and "
     "down together, all agents reach their goals together more often than stated.",
     "Agents give what the plan asks for, and their samples are as good as in the pilots.",
 )
 _JUDGED = {
     "true": "A goal counts as reached when the model's true accuracy on the agent's own kind of "
-    "data reaches it, not when one measurement happens to.",
+    "data reaches it. One measurement above the goal is not enough.",
     "measured": "A goal counts as reached when one measurement on the agent's validation samples "
     "reaches it.",
 }

@@ -353,7 +353,7 @@ def list_game_facts(game: Game) -> Iterator[tuple[str, str]]:
         yield "Limits and costs", ", ".join(filter(None, frame))
     estimated = getattr(game, "estimated", "")
     if getattr(game, "chances", None) is not None:
-        yield "Seed", "that of the fit to pilots, by which its resamples were drawn"
+        yield "Seed", "the seed of the fit to the pilots; its resamples use it too"
     elif estimated:
         yield "Seed", f"{estimated.rstrip('.')}, seed {getattr(game, 'seed', 0)}"
     else:
@@ -366,6 +366,6 @@ def list_check_facts(found: Check | None) -> Iterator[tuple[str, str]]:
         fine = (
             "decided exactly"
             if found.tolerance == 0
-            else f"what is below {found.tolerance:g} of the largest contribution counts as nothing"
+            else f"differences below {found.tolerance:g} of the largest contribution count as zero"
         )
         yield "Checked", f"independently of the solver; {fine}"

@@ -176,17 +176,17 @@ def _name_first(found: Check, amounts: Vector) -> str:
 def list_symbols(found: Check, prospects: Prospects, place: Place = "terminal") -> dict[str, str]:
     """Explain each column of the table, by its head."""
     symbols = {
-        "P(goal)": f"P(goal): the probability that an agent reaches its goal in one run; in the "
-        f"last row, that all do. {JUDGED[prospects.chances.judged]}",
+        "P(goal)": "P(goal): the probability that an agent reaches its goal in one run. The last "
+        f"row has the probability that all agents do. {JUDGED[prospects.chances.judged]}",
     }
     if place == "terminal":
         level = format_part(max(prospects.defection))
         symbols["P(goal) with"] = (
-            f"P(goal) with {level}: the same if it alone gives {level} of its contribution."
+            f"P(goal) with {level}: P(goal) of an agent that gives {level} of its contribution."
         )
     basis = "its goal and safety margin" if found.has_margins else "its goal on average"
     often = basis if found.has_margins else "its goal in about half of all runs"
-    needs = f"Needs: samples with which the agent reaches {often}, if the others give as proposed."
+    needs = f"Needs: what the agent must give to reach {often}, if the others give as proposed."
     alone = (
         f"to reach {basis}" if found.with_margin is None else "for the same target as in the plan"
     )
@@ -195,7 +195,7 @@ def list_symbols(found: Check, prospects: Prospects, place: Place = "terminal") 
     return {
         **symbols,
         "needs": needs,
-        "alone": f"{whose}: what it would need on its own {alone}{none}.",
+        "alone": f"{whose}: what it would need without the others {alone}{none}.",
         **_explain_spare(found, place),
     }
 
@@ -329,8 +329,8 @@ def _name_answer(found: Check, name: str) -> str:
     answer = found.answers[name]
     if name != "sure" and found.answers["sure"] is Answer.FALSE:
         fault, good = {
-            "stable": (found.could_give_less.any(), "none could give less"),
-            "envy-free": (bool(found.judged.envy), "no envy"),
+            "stable": (found.could_give_less.any(), "no agent could give less"),
+            "envy-free": (bool(found.judged.envy), "no agent envies another"),
         }[name]
         unsure = name == "envy-free" and bool(found.judged.borderline)
         return words[1] if fault else "too close to call" if unsure else good

@@ -70,7 +70,7 @@ def describe_harm(found: Check) -> str:
     return (
         f"{join_with_and(names)} would give less alone. "
         f"{found.game.name(first)} gives {format_amount(found.contributions[first])}, and alone it "
-        f"would need {format_amount(found.alone[first])} for the same goal."
+        f"would need {format_amount(found.alone[first])}."
     )
 
 

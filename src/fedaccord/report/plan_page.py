@@ -428,9 +428,9 @@ def _method_section(plan: Plan) -> Section:
             f"another agent is worth to it. Then {number:,} curves that also fit the pilots were "
             "drawn from the posterior. Intervals go from 2.5 % to 97.5 % of these curves.",
             f"Each agent's target is above its goal by {plan.z:.2f} times its scatter. The "
-            f"multiple is the same for all agents{lower}. It is the least with which all agents "
-            f"reach their goals with probability {write_requested(plan)}. The plan is an "
-            "equilibrium at these targets in whole samples. Needs and plans are rounded up to "
+            f"multiple is the same for all agents{lower}. It is the smallest multiple with which "
+            f"all agents reach their goals with probability {write_requested(plan)}. The plan is "
+            "an equilibrium at these targets in whole samples. Needs and plans are rounded up to "
             "whole samples.",
             *fineness,
         ),

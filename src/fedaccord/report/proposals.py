@@ -571,7 +571,7 @@ def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
     concept: stable, optimal or envy-free.
     """
     if proposal.plan is not None and proposal.instead is None:
-        shown = "The numbers are what each agent would need alone for its goal, up to its limit."
+        shown = "The numbers are what each agent would need alone, up to its limit."
         return Mark(_add_unkept(f"{proposal.said} {shown}", found), "bad")
     reason = "" if proposal.plan is None else f" {proposal.plan.reason}"
     shown = ""

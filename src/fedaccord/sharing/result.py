@@ -282,10 +282,12 @@ class CostShares(Displayed):
             return ""
         alone, group = float(self.alone[agent]), self._find_tightest(agent)
         bears = self.contracts["prices"].shares.values
-        goal, aim = ("target",) * 2 if self.game.has_margins else ("goal", "requirement")
+        same, aim = "", "requirement"
+        if self.game.has_margins:
+            same, aim = " for the same target", "target"
         apart = self._write_apart(alone, float(bears[agent]))
         end = (
-            f", and would pay {apart} alone for the same {goal}"
+            f", and would pay {apart} alone{same}"
             if np.isfinite(alone)
             else f". {write_short_alone(float(self.game.limits[agent]), aim)}"
         )

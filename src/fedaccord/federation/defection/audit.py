@@ -274,7 +274,7 @@ class Design:
         """Return who defects in a trial, at least one contributor among them.
 
         A random client that is to contribute nothing cannot defect. In its trials a contributor is
-        drawn as well, each equally often.
+        drawn as well, each with the same probability.
 
         trial: which.
         full: what everyone is to contribute.
