@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from fedaccord._checks import Vector, frozen
+from fedaccord.check.decide import find_envy
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.equilibria.whole import round_equilibrium
 from fedaccord.errors import InputError
 from fedaccord.games.chances import Judged
-from fedaccord.games.envy import find_envy
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, nearest_goals, predict_accuracies
 from fedaccord.measurement.fit import Measurement, Unreachable
