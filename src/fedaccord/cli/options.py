@@ -329,9 +329,11 @@ def open_results(results: str, part: Part | None) -> Iterator[str | RunStore]:
 
 def read_part(part: str | None) -> Part | None:
     """Return the part that --part names, or raise an InputError."""
+    if part is None:
+        return None
     from fedaccord.federation.runs.parts import Part
 
-    return None if part is None else Part.parse(part)
+    return Part.parse(part)
 
 
 def count_kept(results: str) -> int:
