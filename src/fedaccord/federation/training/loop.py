@@ -30,9 +30,13 @@ from fedaccord.federation.defection.tactic import FAKE_UPDATES, Tactic
 from fedaccord.federation.history import GoalValues, History, Session
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
 from fedaccord.federation.training.direct import find_direct, join_clients, keep_in_torch
-from fedaccord.federation.training.losses import compares_samples, find_losses
-from fedaccord.federation.training.optimizers import Optimizer, new_optimizer
 from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
+from fedaccord.federation.training.steps import (
+    Optimizer,
+    compares_samples,
+    find_losses,
+    new_optimizer,
+)
 
 if TYPE_CHECKING:
     from fedaccord.federation.training.deceit import FakeUpdates
