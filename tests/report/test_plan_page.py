@@ -22,9 +22,9 @@ from fedaccord.planning.result import Certainty, Outcome, Plan
 from fedaccord.report.games_page import check_page
 from fedaccord.report.html import table_csv
 from fedaccord.report.model import Card, Fold, Listing, Mark, Picture, Section, Table
-from fedaccord.report.plan import show_plan
+from fedaccord.report.plan import list_doubts, show_plan
 from fedaccord.report.plan_alternatives import describe_tradeoffs
-from fedaccord.report.plan_answers import list_doubts, list_symbols
+from fedaccord.report.plan_answers import list_symbols
 from fedaccord.report.plan_certainty import describe_falls, list_certainties
 from fedaccord.report.plan_contributions import describe_contributions, list_contributions
 from fedaccord.report.plan_page import plan_page, plot_learning, plot_prospects, plot_tradeoffs

@@ -34,6 +34,7 @@ from fedaccord.report.model import (
     tabulate_questions,
 )
 from fedaccord.report.overlap import picture_overlap
+from fedaccord.report.plan import DOUBTS, TONES, list_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
     introduce_changes,
@@ -44,7 +45,7 @@ from fedaccord.report.plan_alternatives import (
     list_tradeoffs,
     mean_cut,
 )
-from fedaccord.report.plan_answers import DOUBTS, TONES, answer_questions, list_doubts, list_symbols
+from fedaccord.report.plan_answers import answer_questions, list_symbols
 from fedaccord.report.plan_certainty import (
     FIRM,
     LOOSE,
