@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import find_lowered, format_uncertain, write_requested
-from fedaccord.report.model import Mark, Tone
+from fedaccord.report.model import Mark
 from fedaccord.report.plan import TONES
 from fedaccord.report.plan_alternatives import mean_cut
 from fedaccord.report.plan_certainty import LOOSE
