@@ -10,7 +10,7 @@ from fedaccord.report.model import Mark
 from fedaccord.report.plan import TONES
 from fedaccord.report.plan_alternatives import mean_cut
 from fedaccord.report.plan_certainty import LOOSE
-from fedaccord.report.plan_columns import COLUMNS
+from fedaccord.report.plan_contributions import COLUMNS
 from fedaccord.wording import ALONE, ALONE_FOR_GOAL, ALONE_FOR_TARGET, format_part, join_with_and
 
 

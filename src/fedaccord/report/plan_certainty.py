@@ -12,7 +12,7 @@ from fedaccord._checks import Vector
 from fedaccord.planning.result import Certainty, Plan
 from fedaccord.planning.sentences import format_uncertain, write_requested
 from fedaccord.report.model import Cell, Column, Mark, Records, Tone, name_rows
-from fedaccord.report.plan_columns import (
+from fedaccord.report.plan_contributions import (
     COLUMNS,
     ENDS,
     Fractions,

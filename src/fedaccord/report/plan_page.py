@@ -54,8 +54,9 @@ from fedaccord.report.plan_certainty import (
     list_chances,
     list_cuts,
 )
-from fedaccord.report.plan_columns import ROWS, choose_agents
 from fedaccord.report.plan_contributions import (
+    ROWS,
+    choose_agents,
     describe_bare,
     describe_contributions,
     list_bare,
