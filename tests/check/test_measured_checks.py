@@ -161,7 +161,7 @@ def test_many_that_are_carried_are_counted():
     )
     assert describe_carried(game, range(5)) == (
         "A is fixed at 7, B has a limit of 7, C has a limit of 7 and 2 "
-        "others are held back too. That is too little for full safety margins, and the others "
+        "others are limited too. That is too little for full safety margins, and the others "
         "make up for it."
     )
 

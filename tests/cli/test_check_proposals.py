@@ -74,7 +74,7 @@ def test_what_is_printed_is_what_plan_prints(folder):
         "is the least likely",
         "No agent could give less",
         "with 25 %",
-        "as many as the plan",
+        "the same as the plan",
         "Without a safety margin",
     ):
         assert word in result.stdout
@@ -248,7 +248,7 @@ def test_words_and_a_page(folder, tmp_path):
     result = run("check", folder / "pilots.csv", folder / "plan.csv", "--report", page, *words)
     assert "All hospitals reach their goals" in result.stdout and "agent" not in result.stdout
     text = page.read_text(encoding="utf-8")
-    for words in ("Our network", "Do all hospitals reach their goals?", "sure enough",
+    for words in ("Our network", "Do all hospitals reach their goals?", "probability high enough",
                   "What a hospital gains by giving less", "alone, same target"):  # fmt: skip
         assert words in text
 

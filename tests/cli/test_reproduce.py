@@ -51,7 +51,9 @@ def test_it_says_its_cost_then_each_row_then_where_things_are(known):
     ]
     said = " ".join(result.stdout.split())
     assert "Correction: Only for b above 4." in said
-    assert said.endswith("Of 2 claims of the paper 1 holds as printed, 1 holds with a correction.")
+    assert said.endswith(
+        "Of 2 claims of the paper, 1 holds as printed and 1 holds with a correction."
+    )
 
 
 def test_the_page_the_figures_and_the_result_are_written(known):

@@ -229,7 +229,10 @@ def test_a_game_has_harm_only_where_it_is_certain(tmp_path):
     [
         (lambda row: [*row[:3], "", *row[4:]], "names no measure"),
         (lambda row: [*row[:3], "sensitvity", *row[4:]], "did you mean sensitivity?"),
-        (lambda row: [*row[:4], -0.5, *row[5:]] if row[3] == LOSS else row, "no value of a loss"),
+        (
+            lambda row: [*row[:4], -0.5, *row[5:]] if row[3] == LOSS else row,
+            "not a value of a loss",
+        ),
         (lambda row: [*row[:4], "1.5", *row[5:]] if row[3] != LOSS else row, "between 0 and 1"),
         (lambda row: None if row[3] == LOSS and row[1] == "Coast" else row, "Coast is measured by"),
         (lambda row: [*row[:6], 99999] if row[3] == LOSS else row, "the limits of"),

@@ -373,7 +373,7 @@ def test_room_for_chance_is_not_sought_far_beyond_the_pilots():
 def test_going_alone_takes_whole_samples_too():
     plan = make_plan(LinearGame(np.eye(2), [88.2, 88.2]))
     assert plan.contributions.tolist() == [89, 89]
-    assert "about as many as they would need alone" in plan.verdict
+    assert "about the same number as they would need alone" in plan.verdict
 
 
 def test_a_game_with_margins_aims_above_its_goals_and_says_what_it_aims_at():

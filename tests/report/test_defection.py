@@ -235,7 +235,7 @@ def test_names_in_heads_are_shown_as_they_are_written_and_cut() -> None:
 
 def test_the_verdict_of_an_audit_begins_with_the_answer_for_each_algorithm():
     assert describe_audit(two_algorithms()) == (
-        "Yes under FedAvg: 3 of 3 agents can give less, 3 of them as little as 25 %. "
+        "Yes under FedAvg: 3 of 3 agents can give less; 25 % is enough for 3 of them. "
         "No under MW-FED: no agent can give 50 % or less of its data."
     )
 
@@ -316,7 +316,7 @@ def test_each_agent_is_told_apart_with_what_it_could_bring():
     assert rows[0] == ("north", 0.8, 60, 100, 100, 100, Mark("yes, 25 % is enough", "bad"))
     rows = table(page, "MW-FED: per cent").rows
     assert rows[0] == ("north", 0.8, 60, 100, 0, 0, Mark("no, 50 % is not enough", "good"))
-    assert "3 of 3 agents can give less, 3 of them as little as 25 %." in texts(page)
+    assert "3 of 3 agents can give less; 25 % is enough for 3 of them." in texts(page)
     assert (
         "No agent can give 50 % or less of its data; levels between 50 and 100 % were not tried."
     ) in texts(page)
@@ -339,7 +339,7 @@ def test_what_a_cut_does_to_the_others_is_shown():
 def test_of_whom_nothing_is_asked_gives_nothing_and_is_explained():
     page = audit_page(audit({"FedAvg": strict}, names=NAMES, protocol="P2", asked=[0, 9, 9]))
     rows = table(page, "FedAvg: per cent").rows
-    assert rows[0] == ("north", 0.8, 0, 100, None, None, "asked for nothing")
+    assert rows[0] == ("north", 0.8, 0, 100, None, None, "not asked to give")
     assert table(page, "FedAvg: per cent").columns[2] == "samples in the plan"
     assert "The plan asks nothing of some agents" in texts(page)
     assert "of some agents" not in texts(audit_page(two_algorithms()))

@@ -441,7 +441,7 @@ def test_a_function_has_no_overlap_to_draw():
 
 
 def test_one_agent_has_nobody_to_share_with():
-    with pytest.raises(InputError, match="shares data with none"):
+    with pytest.raises(InputError, match="shares no data"):
         plot_overlap(LinearGame([[1.0]], [1.0]))
 
 

@@ -209,7 +209,7 @@ def test_where_samples_have_costs_the_verdict_counts_both():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ([1440, 1440, 930], "3,810 samples, as many as the agents would need alone"),
+        ([1440, 1440, 930], "3,810 samples, the same as the agents would need alone"),
         ([2000, 1440, 930], "4,370 samples, 560 more than the agents would need alone"),
     ],
 )
@@ -357,7 +357,7 @@ def test_every_picture_comes_with_its_numbers_and_words_for_those_who_do_not_see
     assert by_name["defection-optimal"].data.rows[0][:5] == pytest.approx(
         ("University", 1228.125, 1018.125, 0, 210)
     )
-    assert by_name["defection-optimal"].alt == "Off what they need are University: 210 spare."
+    assert by_name["defection-optimal"].alt == "Not exactly what they need: University: 210 spare."
     (pair,) = by_name["envy-optimal"].data.rows
     assert pair == pytest.approx(("University", 1228.125, "too close to call", "City", 703.125))
     assert by_name["prices"].data.rows[0][1:] == pytest.approx(
@@ -411,7 +411,7 @@ def test_a_game_given_as_a_function_says_why_it_has_no_picture():
     game = FunctionGame(lambda theta: theta, [1, 1])
     page = solve_page(game, *solved(game, stable=[1, 1]), {})
     assert "overlap" not in picture_names(page)
-    assert "does not tell whose data overlap" in words(page)
+    assert "does not say whose data overlap" in words(page)
 
 
 def test_estimates_come_with_their_seed():
@@ -598,7 +598,7 @@ def test_one_game_of_the_catalogue_is_shown_with_the_parameters_chosen():
     entry = dataclasses.replace(ENTRIES["star"], parameters={"leaves": 6})
     page = catalog_page([entry])
     assert page.verdict == (
-        "Known least totals of the game star: optimal 2, stable 6, envy-free 4.667."
+        "Smallest known totals of the game star: optimal 2, stable 6, envy-free 4.667."
     )
     assert "fedaccord catalog star --parameter leaves=6 --save star.json" in words(page)
     (picture,) = parts(page, Picture)

@@ -203,7 +203,7 @@ def test_payments_are_not_certain_if_many_worlds_have_no_plan():
     for worlds, certain in ((10, True), (153, False)):
         found = replace(sure, unserved=Unserved(worlds, 200))
         assert found.is_certain is certain
-        assert ("in 153 of 200 worlds" in found.verdict) is not certain
+        assert ("In 153 of 200 resamples" in found.verdict) is not certain
         assert certain or (judge_shares(found) == "unsure" and share_page(found).tone == "unsure")
         assert certain or "counts goals, not targets" in found.verdict
         assert bool(found.to_dict()["doubts"]) is not certain

@@ -353,7 +353,7 @@ def test_the_three_questions_are_answered_as_on_the_page_of_a_check():
     whole = check(plan.game.replace(strategies="integer"), plan.contributions)
     checked = table(check_page(whole), "The three questions")
     assert (questions.caption, questions.columns[:2]) == (checked.caption, checked.columns[:2])
-    assert questions.rows[0][2] == "sure enough"
+    assert questions.rows[0][2] == "probability high enough"
     assert [row[2] for row in questions.rows[1:]] == [row[2] for row in checked.rows[1:]]
     assert f"probability {plan.everyone.value:.2f}" in questions.rows[0][1].text
 
@@ -414,7 +414,7 @@ def test_every_symbol_of_the_tables_is_in_the_legend():
 def test_brackets_are_spoken_of_only_where_there_are_some():
     plan = planned()
     shown = [part for part in show_plan(plan) if isinstance(part, str)]
-    assert any("In brackets are" in part for part in shown)
+    assert any("Brackets show" in part for part in shown)
     said = [item for part in parts(plan_page(plan), Listing) for item in part.items]
     assert not any("In brackets" in item for item in said)
     assert not any("brackets" in str(part) for part in show_plan(make_plan(TWINS)))

@@ -47,9 +47,9 @@ def column(table, head):
 @pytest.mark.parametrize(
     ("factors", "tone", "answers"),
     [
-        ((1.0, 1.0), "good", ("sure enough", "stable")),
-        ((1.6, 1.6), "unsure", ("sure enough", "not stable")),
-        ((0.5, 0.5), "bad", ("not sure enough", "no agent could give less")),
+        ((1.0, 1.0), "good", ("probability high enough", "stable")),
+        ((1.6, 1.6), "unsure", ("probability high enough", "not stable")),
+        ((0.5, 0.5), "bad", ("probability too low", "no agent could give less")),
     ],
 )
 def test_the_three_answers_are_at_the_head(factors, tone, answers):
@@ -137,7 +137,7 @@ def test_the_total_says_how_many_more_or_fewer():
     assert f"{np.round(1.5 * GIVEN[0]) - GIVEN[0]:,.0f} more than the plan" in describe_total(
         more, more.prospects
     )
-    assert "as many as the plan" in describe_total(same, same.prospects)
+    assert "the same as the plan" in describe_total(same, same.prospects)
 
 
 def test_room_on_average_is_the_margin_only_if_the_plan_leaves_none():

@@ -99,7 +99,10 @@ def test_rows_that_are_not_asked_for_are_not_run(known):
     found = run.reproduce(["three"])
     verdicts = [row.finding.verdict for row in found.rows.values()]
     assert verdicts == [Verdict.NOT_RUN, Verdict.NOT_RUN, Verdict.CORRECTED]
-    assert found.sentence() == "Of 3 claims of the paper 1 holds with a correction, 2 were not run."
+    assert (
+        found.sentence()
+        == "Of 3 claims of the paper, 1 holds with a correction and 2 were not run."
+    )
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_an_audit_that_is_wrong_about_the_real_flower_only_is_noticed_and_told(f
     few.setattr(definitions, "check", lenient)
     found = row("definition-stable").finding
     assert found.verdict is FAILS
-    assert found.measured.endswith(" Not so: the audit finds the optimal allocation unstable.")
+    assert found.measured.endswith(" Not so: the check finds the optimal allocation unstable.")
     assert sum(found.evidence["real_flower"].values()) == 4
 
 

@@ -240,7 +240,7 @@ def test_an_audit_that_finds_the_cycle_stable_is_noticed(few) -> None:
     few.setattr(existence, "check", lenient)
     found = row("theorem-3").finding
     assert found.verdict is FAILS
-    assert found.measured.endswith(" Not so: the audit agrees.")
+    assert found.measured.endswith(" Not so: the check agrees.")
 
 
 def test_another_number_of_feasible_allocations_is_noticed() -> None:
@@ -255,7 +255,7 @@ def test_one_giver_who_is_enough_and_two_who_are_not_are_noticed(few) -> None:
     few.setattr(existence.Listing, "is_feasible", feasible)
     found = row("theorem-3").finding
     assert found.verdict is FAILS
-    assert "Not so: those with two givers or more" in found.measured
+    assert "Not so: allocations with two contributors or more" in found.measured
 
 
 SMALL = {"quick": [2, 3], "solved_up_to": 2}
@@ -284,7 +284,7 @@ def test_a_stable_allocation_with_a_giver_of_nothing_is_noticed(monkeypatch) -> 
     monkeypatch.setattr(existence.Listing, "is_stable", lenient)
     found = row("theorem-3-general", **SMALL).finding
     assert found.verdict is FAILS
-    assert "none of those who give nothing is stable" in found.measured
+    assert "no allocation in which such an agent gives nothing is stable" in found.measured
 
 
 def test_a_ring_that_runs_the_other_way_is_noticed(monkeypatch) -> None:

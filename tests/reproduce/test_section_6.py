@@ -207,8 +207,8 @@ def test_curves_of_which_the_hard_ones_take_three_times_as_long_hold() -> None:
 @pytest.mark.parametrize(
     ("curves", "verdict", "words"),
     [
-        (made_curves(speed=(10, 10, 10, 10)), Verdict.FAILS, "not shown"),
-        (made_curves(speed=(8, 9, 22, 26)), Verdict.FAILS, "not shown"),
+        (made_curves(speed=(10, 10, 10, 10)), Verdict.FAILS, "does not show"),
+        (made_curves(speed=(8, 9, 22, 26)), Verdict.FAILS, "does not show"),
         (made_curves(speed=(36, 36, 6, 6)), Verdict.CORRECTED, "6.0"),
         (made_curves(ends=(0.75, 0.82, 0.9, 0.9)), Verdict.CORRECTED, "A does not get there"),
     ],
@@ -241,7 +241,7 @@ def test_half_of_the_data_that_is_too_little_on_average_holds() -> None:
     found = measured.find("solo-levels", EXPECTED["solo-levels"])
     assert found.verdict is Verdict.HOLDS
     assert found.evidence["highest"]["0.5"]["value"] == pytest.approx(0.7275, abs=0.01)
-    assert "chosen, on other deals, so that half misses it" in found.measured
+    assert "chosen on other partitions, so that half misses it" in found.measured
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_none_with_half_is_judged_agent_by_agent(halves, verdict: Verdict) -> No
     measured = solo_rows.judge_half(made_curves(halves=halves), MADE_UP, EXPECTED["solo-half"])
     found = measured.find("solo-half", EXPECTED["solo-half"])
     assert found.verdict is verdict and remarked(found)
-    assert "chosen, on other deals, so that half misses it" in found.measured
+    assert "chosen on other partitions, so that half misses it" in found.measured
     assert ("D with 50 %" in found.correction) is (verdict is Verdict.CORRECTED)
     if halves[-1] == 0.7979:
         top = found.evidence["highest"]["D, 0.5"]
@@ -461,7 +461,7 @@ def test_the_papers_shares_hold(planted) -> None:
 def test_other_shares_do_not(planted, rule, verdict: Verdict) -> None:
     found = planted("defection", rule)
     assert found.verdict is verdict and remarked(found)
-    assert ("not shown" in found.measured) is (verdict is Verdict.FAILS)
+    assert ("does not show" in found.measured) is (verdict is Verdict.FAILS)
 
 
 @pytest.mark.parametrize(
@@ -514,7 +514,7 @@ def test_equal_draws_hold(planted) -> None:
     found = planted("fedavg-draws")
     assert found.verdict is Verdict.HOLDS
     assert found.evidence == {"largest_difference": 0, "runs": 20}
-    assert "made to draw alike" in found.measured
+    assert "made to draw equally" in found.measured
 
 
 def test_draws_of_runs_with_a_defector_are_not_part_of_the_claim(planted) -> None:
@@ -653,7 +653,7 @@ def test_pools_are_added_up(changed: dict[str, int], verdict: Verdict, tmp_path:
     found = row("experiment-pools", tmp_path, **changed)
     assert found.verdict is verdict
     if not changed:
-        assert "41,600 points remain; the number in the text is a slip" in found.correction
+        assert "41,600 samples remain; the number in the text is a slip" in found.correction
 
 
 def learning(curve):
@@ -684,7 +684,7 @@ def test_pretraining_is_judged_by_what_all_the_epochs_give(
     monkeypatch.setattr(pretraining, "pretrain", learning(curve))
     found = row("pre-training", tmp_path)
     assert found.verdict is verdict
-    assert "40 epochs, of one network, give" in found.measured
+    assert "40 epochs of one network give" in found.measured
 
 
 def test_digits_are_past_55_percent_long_before_40_epochs(
@@ -794,7 +794,7 @@ def test_scores_must_be_about_points(
     monkeypatch.setattr(difficulty_module, "run_trials", trials)
     found = row("difficulty", tmp_path)
     assert found.verdict is verdict
-    assert ("is not shown" in found.measured) is (verdict is Verdict.FAILS)
+    assert ("does not show" in found.measured) is (verdict is Verdict.FAILS)
 
 
 def test_trials_that_vary_enough_and_take_as_long_hold() -> None:

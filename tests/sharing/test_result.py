@@ -61,8 +61,11 @@ def test_a_funder_that_adds_more_than_the_plan_costs():
     marginal = found.contracts["marginal"]
     total = found.prices.total
     for deficit, said in (
-        (0.5 * total, f"has to add {found.write(0.5 * total)} of {found.write(total)}."),
-        (4.0 * total, f"has to add {found.write(4 * total)}, more than the plan costs "),
+        (
+            0.5 * total,
+            f"has to pay {found.write(0.5 * total)} of the total cost, {found.write(total)}.",
+        ),
+        (4.0 * total, f"has to pay {found.write(4 * total)}, more than the plan costs "),
     ):
         contract = dataclasses.replace(marginal, deficit=deficit)
         assert said in describe_contract(found, contract)

@@ -262,7 +262,7 @@ def describe_carried(game: Game, agents: Sequence[int]) -> str:
         bound = "is fixed at" if fixed else "has a limit of"
         said.append(f"{game.name(agent)} {bound} {format_samples(limit)}")
     if len(agents) > NAMES:
-        said.append(f"{len(agents) - NAMES:,} others are held back too")
+        said.append(f"{len(agents) - NAMES:,} others are limited too")
     whole = "a full safety margin" if len(agents) == 1 else "full safety margins"
     others = [agent for agent in range(game.size) if agent not in agents]
     make = f"{game.name(others[0])} makes" if len(others) == 1 else "the others make"

@@ -288,7 +288,7 @@ def _fit(path: str, rows: Rows, options: Options) -> Measurement:
         )
     if rows.kind is not PILOTS:
         raise InputError(
-            f"{path} is no table of pilots (pilot,agent,contribution,accuracy); for any other "
+            f"{path} is not a table of pilots (pilot,agent,contribution,accuracy); for any other "
             "table, 'fedaccord plan' makes the game with --save-game, and check takes that"
         )
     seed = options.seed or 0

@@ -56,7 +56,11 @@ def train(
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed.")] = None,
     trial: Annotated[
-        int, typer.Option(metavar="N", help="Which partition of the data, as in an audit.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Number of the trial whose partition of the data to use, as in an audit.",
+        ),
     ] = 0,
     contributions: Annotated[
         str | None,

@@ -145,7 +145,7 @@ def _read_numbers(text: str, most: float = 1e15) -> Numbers:
             raise ValueError(f"{part[:40]!r} is not an agent's number, a colon and an amount")
         number = float(value)
         if not 0 <= number <= most:
-            raise ValueError(f"{value[:40]} is no number from 0 to {most:g}")
+            raise ValueError(f"{value[:40]} is not a number from 0 to {most:g}")
         found[_read_agent(agent)] = number
     return tuple(sorted(found.items()))
 
@@ -174,7 +174,7 @@ def _among(*known: str, pattern: str = "") -> Callable[[str], str]:
     def read(text: str) -> str:
         if text in known or (pattern and re.fullmatch(pattern, text)):
             return text
-        raise ValueError(f"{text[:40]!r} is none of {', '.join(known)}")
+        raise ValueError(f"{text[:40]!r} must be one of {', '.join(known)}")
 
     return read
 

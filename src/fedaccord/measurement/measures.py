@@ -254,9 +254,9 @@ class GoalsMeasurement:
         together, goal = self.estimate_all(contributions), self.game.goals[worst]
         least = self.chance_of_all(contributions)
         return (
-            f"One run reaches all goals with probability {format_probability(together)}, by how "
-            f"goals moved together in the pilots ({least:.2f} at least, however they move). Least "
-            f'likely: {goal.agent}, "{goal.name}", {format_probability(float(chances[worst]))}.'
+            f"One run reaches all goals with probability {format_probability(together)} if goals "
+            f"move together as in the pilots, and at least {least:.2f} in any case. Least likely: "
+            f'{goal.agent}, "{goal.name}", {format_probability(float(chances[worst]))}.'
         )
 
     @cached_property
@@ -621,6 +621,6 @@ def _read_loss(text: str, where: str, marks: Marks) -> float:
         number = read_number(text, f"the value in {where}", marks, column="value")
     if not 0 <= number < math.inf:
         raise InputError(
-            f"{text!r} in {where} is no value of a loss; give a number that is zero or more"
+            f"{text!r} in {where} is not a value of a loss; give a number that is zero or more"
         )
     return number

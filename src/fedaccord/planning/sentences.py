@@ -95,7 +95,7 @@ def _compare_with_alone(plan: Plan) -> str:
         fewer, as_many = "less", "as much as"
     else:
         start, would = "Together the agents give", "they would need"
-        fewer, as_many = "fewer", "as many as"
+        fewer, as_many = "fewer", "the same number as"
     if saved < -0.005 * alone:
         return f"{start} more than the {format_samples(alone)} that {would} alone{same}."
     if saved <= 0.005 * alone:
@@ -134,7 +134,7 @@ def _describe_recipients(plan: Plan) -> str:
     names = _join([plan.name(agent) for agent in plan.recipients])
     one = len(plan.recipients) == 1
     have, they, goals = ("has", "it", "its goal") if one else ("have", "them", "their goals")
-    return f"{names} {have} no samples: the others give enough for {they} to reach {goals} too."
+    return f"{names} {have} no samples. The others give enough for {they} to reach {goals} too."
 
 
 def describe_defection(plan: Plan) -> str:
@@ -167,7 +167,7 @@ def _describe_basis(plan: Plan) -> str:
         if plan.game.chances is not None and plan.contributions is not None:
             sure = plan.game.chances.prospects(plan.contributions).everyone.value
             return f"All agents reach their goals with probability {format_probability(sure)}."
-        return "The game came without pilots, so no probability is known."
+        return "The game has no pilots, so no probability is known."
     return "No training was run, so accuracies and probabilities are not known."
 
 

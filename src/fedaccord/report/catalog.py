@@ -60,8 +60,8 @@ def _answers(entry: Entry) -> Answers:
 def _verdict(entries: Sequence[Entry]) -> str:
     if len(entries) != 1:
         return (
-            f"{count(len(entries), 'game')} from the paper and beyond, each with the least "
-            "totals that are known of it."
+            f"{count(len(entries), 'game')} from the paper and beyond, with the smallest known "
+            "totals of each."
         )
     entry = entries[0]
     known = _answers(entry)
@@ -71,7 +71,7 @@ def _verdict(entries: Sequence[Entry]) -> str:
         if cell is not None:
             text = cell.text if isinstance(cell, Mark) else format_amount(float(cell))
             told.append(f"{concept.replace('_', '-')} {text}")
-    return f"Known least totals of the game {entry.name}: {', '.join(told) or 'none'}."
+    return f"Smallest known totals of the game {entry.name}: {', '.join(told) or 'none'}."
 
 
 def _cell(known: Answers, concept: str) -> Mark | float | None:
@@ -88,7 +88,7 @@ def _overview(entries: Sequence[Entry]) -> Section:
         (entry.name, *(_cell(_answers(entry), concept) for concept in CONCEPTS), entry.summary)
         for entry in entries
     )
-    said = "The least total of each kind of plan, where it is known; – where it is not."
+    said = "The smallest total of each kind of plan. A dash means that it is not known."
     columns = ("game", "optimal", "stable", "envy-free", "what it is")
     table = Table("Games and their known totals", columns, rows)
     return Section("The games at a glance", (said, table))
@@ -105,8 +105,8 @@ def _flowers() -> Section:
             for name, total in zip(prices, (known.stable, known.envy_free), strict=True):
                 prices[name][petals + 1] = Interval(total / known.optimal, total / known.optimal)
     said = (
-        "In the flower one agent could serve everybody, and has no reason to: what stability and "
-        "fairness cost grows like the square root of the number of agents (Theorem 4)."
+        "In the flower, one agent could serve all others, but has no reason to. The prices of "
+        "stability and fairness grow like the square root of the number of agents (Theorem 4)."
     )
     picture = picture_prices(prices)
     return Section("How prices grow in the flower", (said, *([picture] if picture else [])))

@@ -84,13 +84,13 @@ def _draw_spare(ax: Axes, found: Check, shown: Indices) -> None:
         some = spare > 0
         ax.barh(
             places[some], spare[some], 0.62, left=(given - spare)[some], facecolor=style.PAPER,
-            hatch="/////", edgecolor=style.BAD, linewidth=1, label="spare: could keep it back",
+            hatch="/////", edgecolor=style.BAD, linewidth=1, label="spare: need not be given",
         )  # fmt: skip
     if lacks.any():
         some = lacks > 0
         ax.barh(
             places[some], lacks[some], 0.62, left=given[some], facecolor="none",
-            edgecolor=style.UNSURE, linewidth=1.2, linestyle=(0, (3, 2)), label="short: lacks it",
+            edgecolor=style.UNSURE, linewidth=1.2, linestyle=(0, (3, 2)), label="short: missing",
         )  # fmt: skip
     for y, agent in enumerate(shown.tolist()):
         text = mark_off(found, agent).text
@@ -113,11 +113,11 @@ def picture_spare(found: Check, plan: str) -> Picture | None:
     if rest == 1:
         note = "The other one gives exactly what it needs."
     if hidden:
-        note = f"The {len(agents)} furthest off; {hidden:,} more are off too."
+        note = f"The {len(agents)} agents furthest from their needs, of {off.sum():,}."
     return Picture(
         name=f"defection-{plan}",
         title=f"What each gives and needs under the {plan} plan",
-        alt=f"Off what they need are {join_first(told, int(off.sum()), most=TOLD)}.",
+        alt=f"Not exactly what they need: {join_first(told, int(off.sum()), most=TOLD)}.",
         draw=lambda ax: plot_spare(found, ax),
         data=tabulate_needs(found, shown, "What each gives and needs"),
         size=size_spare(found),
@@ -286,7 +286,7 @@ def picture_envy(found: Check, plan: str) -> Picture | None:
     if found.game.size > NAMED and envious > FEW:
         notes.append(f"Of {envious:,} agents that envy another, those with the most to gain.")
     if found.game.size > LISTED:
-        notes.append("In a game this large one envied agent is looked for, for each.")
+        notes.append("In a game this large, the check looks for one envied agent per agent.")
     listed = join_first(told, envious, most=TOLD) or "No agent envies another for certain"
     return Picture(
         name=f"envy-{plan}",

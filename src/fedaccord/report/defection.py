@@ -88,8 +88,8 @@ SATISFIED = (
 )
 SCORED = (
     "An agent reaches its goal if the final model is as accurate as the agent wants, on {} of the "
-    "agent's own kind. No agent trains or validates on them, and no algorithm sees them. On "
-    "as many samples, chance in measuring hardly counts."
+    "agent's own kind. No agent trains or validates on them, and no algorithm sees them. With "
+    "this many samples, chance in measuring hardly matters."
 )
 INTERVALS = (
     "Legend: 0.80 [0.58, 0.92] is a share of runs with its 95 % interval, in which the true share "
@@ -97,8 +97,8 @@ INTERVALS = (
     "there is nothing to count."
 )
 SEQUENTIAL = (
-    " Levels stopped as soon as their intervals were narrow enough. The intervals are those of "
-    "confidence sequences: with 95 %, the true share is in all of them at every look."
+    " A level stopped as soon as its interval was narrow enough. The intervals are those of "
+    "confidence sequences: with probability 95 %, every look's interval holds the true share."
 )
 CONTRIBUTORS = (
     "The plan asks nothing of some agents. They cannot give less, so they are not among the "
@@ -496,7 +496,7 @@ def _list_agents_down(found: DefectionAudit, curve: DefectionCurve) -> Table:
 
 def _mark_cut(verdict: CutVerdict, asked: int) -> Cell:
     if not asked:
-        return "asked for nothing"
+        return "not asked to give"
     if verdict.word == "not tried":
         return None
     tone: Tone

@@ -129,8 +129,8 @@ def sum_up_cuts(audit: DefectionAudit, curve: DefectionCurve) -> tuple[Word, str
     if less:
         low = min(less)
         said = (
-            f"{len(less):,} of {every} can give less, {less.count(low):,} of them as little as "
-            f"{format_level(low)}"
+            f"{len(less):,} of {every} can give less; {format_level(low)} is enough for "
+            f"{less.count(low):,} of them"
         )
         return "yes", f"{said}; {doubt}" if unclear else said
     if not_less:

@@ -82,10 +82,10 @@ IDLE = (
 )
 INTERVALS = (
     "Legend: 0.80 [0.58, 0.92] is a share of runs with its 95 % interval, which allows for the "
-    "fact that runs of one trial are alike. The interval of a share of samples takes each end "
-    "against the baseline's far end. Met, missed: the share is on the right or the wrong side of "
-    "the criterion. Not certain: the interval includes the criterion. A dash stands where there is "
-    "nothing to count."
+    "fact that runs of one trial are alike. In a share of samples, the interval divides each end "
+    "by the opposite end for the baseline. Met, missed: the share is on the right or the wrong "
+    "side of the criterion. Not certain: the interval includes the criterion. A dash stands where "
+    "there is nothing to count."
 )
 COLLATERAL = (
     "Defection can harm more agents than the defector. If training ends for all as soon as one "
@@ -100,7 +100,7 @@ def show_frontier(frontier: Frontier) -> Iterator[str | Text | Table]:
         f"{describe_judging(frontier)}."
     )
     yield (
-        "P2: one agent gives a part of what the plan asks of it, the others give all of it. "
+        "P2: one agent gives a part of what the plan asks of it, and the others give all of it. "
         "P1: one agent has only a part of its data."
     )
     yield describe_criteria(frontier)

@@ -89,7 +89,7 @@ def describe_total(found: Check, prospects: Prospects) -> str:
     if found.plan is not None:
         more = total - float(found.plan.contributions.sum())
         than = f"{format_samples(abs(more))} {'more' if more > 0 else 'fewer'} than the plan"
-        compared = f", {than if more else 'as many as the plan'}"
+        compared = f", {than if more else 'the same as the plan'}"
     everyone = prospects.everyone
     if everyone.low is None or everyone.high is None:
         return f"The proposal asks for {count_samples(total)} in all{compared}."
@@ -325,7 +325,8 @@ def ask_three(found: Check, prospects: Prospects) -> Table:
 
 def _name_answer(found: Check, name: str) -> str:
     """Return what the proposal is; of one that is not sure enough, only what was found."""
-    words = {"sure": ("sure enough", "not sure enough")}.get(name, (name, f"not {name}"))
+    high, low = "probability high enough", "probability too low"
+    words = (high, low) if name == "sure" else (name, f"not {name}")
     answer = found.answers[name]
     if name != "sure" and found.answers["sure"] is Answer.FALSE:
         fault, good = {
@@ -367,4 +368,4 @@ def _deny(found: Check) -> Mark:
     """Return a no, which is good news only if the proposal is sure enough."""
     if found.answers["sure"] is Answer.TRUE:
         return Mark("no", "good")
-    return Mark("no, but the proposal is not sure enough", "plain")
+    return Mark("no, but the probability is too low", "plain")

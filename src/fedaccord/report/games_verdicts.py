@@ -215,7 +215,7 @@ def _compare_with_alone(game: Game, given: Vector) -> str:
     saved = alone - game.total(given)
     alone_all = f"the agents would {'pay' if priced else 'need'} alone"
     if abs(saved) <= 1e-9 * max(alone, 1.0):
-        return f", {'the same' if priced else 'as many'} as {alone_all}"
+        return f", the same as {alone_all}"
     word = ("less" if saved > 0 else "more") if priced else ("fewer" if saved > 0 else "more")
     return f", {format_amount(abs(saved))} {word} than {alone_all}"
 

@@ -163,7 +163,7 @@ def find_overlap(game: Game) -> Overlap | None:
 def explain_no_overlap(game: Game) -> str:
     """Say why there is no picture of a game's overlap."""
     if game.size == 1:
-        return "There is one agent, so it shares data with none."
+        return "There is only one agent, so it shares no data."
     if game.model in ("goals", "signed"):
         return "Whose samples help or harm whom is listed for up to a dozen agents."
     if game.model == "pac":
@@ -172,7 +172,7 @@ def explain_no_overlap(game: Game) -> str:
             f"{NAMED} agents; this game has {game.size:,}."
         )
     return (
-        "This game is a function of the contributions, which does not tell whose data overlap: "
+        "This game is a function of the contributions. It does not say whose data overlap, so "
         "there is no picture of that."
     )
 
@@ -541,14 +541,14 @@ def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
         told = join_first(groups, len(found.sizes), most=TOLD) or "no points"
         most = int(np.argmax(found.own))
         part = format_percent(found.own[most])
-        own = f"{game.name(most)} has the largest part of its own, {part}."
+        own = f"{game.name(most)} has the largest part that it shares with no agent, {part}."
         if not found.own[most]:
             own = "No agent has points of its own."
         return (
             "Agents, and the points that they share",
             f"{agents} share {told}. {own}",
-            "A line is the thicker the likelier an agent's sample is one of those points. Points "
-            "that the same agents have stand together.",
+            "The thicker a line, the likelier a sample of the agent is one of these points. Points "
+            "that the same agents have are drawn together.",
         )
     title = "What agents have in common"
     if isinstance(found, Pairs | Blocks) and "points" not in found.what:
@@ -561,16 +561,16 @@ def _overlap_words(game: Game, found: Overlap) -> tuple[str, str, str]:
         middle = int(np.median(found.others))
         return (
             title,
-            f"A matrix of {agents}: {found.what}. The middle agent shares with {middle:,} others.",
-            f"Each cell is the mean over a block of neighbours; {agents} in all, an agent with "
-            "itself left out.",
+            f"A matrix of {agents}: {found.what}. The median agent shares data with {middle:,}.",
+            f"Each cell is the mean over a block of neighbours, of {agents} in all. Pairs of an "
+            "agent with itself are left out.",
         )
     asked = count(len(found.agents), "agent")
     return (
         "With how many others agents share data",
-        f"{asked} asked, spread over all: from {found.counts.min():,} to {found.counts.max():,} "
-        f"others, the middle one {int(np.median(found.counts)):,}.",
-        f"{asked} asked, spread over all {game.size:,}." if len(found.agents) < game.size else "",
+        f"{asked} counted: from {found.counts.min():,} to {found.counts.max():,} others. The "
+        f"median is {int(np.median(found.counts)):,}.",
+        f"{asked} counted, spread over all {game.size:,}." if len(found.agents) < game.size else "",
     )
 
 
@@ -601,8 +601,10 @@ def _overlap_data(game: Game, found: Overlap) -> Table:
         return Table(capitalize_first(found.what), ("agent", *map(game.name, givers)), rows)
     if isinstance(found, Blocks):
         shown = ((game.name(i), int(found.others[i])) for i in found.order.tolist())
-        two = ("agent", "others it shares with")
+        two = ("agent", "others it shares data with")
         return Table("Agents in the order of the picture", two, tuple(shown))
     starts, heights = count_agents(found)
     bins = zip(starts[:-1].tolist(), (starts[1:] - 1).tolist(), heights.tolist(), strict=True)
-    return Table("Agents by the others they share with", ("from", "to", "agents"), tuple(bins))
+    return Table(
+        "Agents by the number of others they share data with", ("from", "to", "agents"), tuple(bins)
+    )

@@ -101,16 +101,16 @@ def _introduction(found: Reproduction, run: Sequence[Row]) -> Iterator[str]:
         "Every claim of the paper that software can check is a row. A claim holds as printed, "
         "holds with a correction, or fails. With a correction: the printed claim has a "
         "counter-example or other numbers, and the row says how the claim must read. It fails if "
-        "the measurement contradicts it or does not decide it. Theorems after the fourth are "
-        "counted without the one about the convex program CP 1; copies that count it have numbers "
-        "higher by one."
+        "the measurement contradicts it or does not decide it. The theorem about the convex "
+        "program CP 1 has no number here. In copies of the paper that number it, every theorem "
+        "after the fourth has a number higher by one."
     )
     if any(row.claim.part == EXPERIMENT for row in run):
         yield (
             "The experiment was run on EMNIST."
             if found.full
             else "The experiment was run in small on scikit-learn's handwritten digits, which are "
-            "not the paper's data. So its rows show directions and refute none of the percentages."
+            "not the paper's data. So its rows show trends, and cannot refute any percentage."
         )
     if len(run) < len(found.rows):
         yield f"{len(found.rows) - len(run)} more claims were not checked and are not listed."

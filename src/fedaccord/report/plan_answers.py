@@ -49,7 +49,8 @@ def _answer_reach(plan: Plan) -> Mark:
 def _name_certainty(plan: Plan) -> str:
     if plan.everyone is None:
         return "feasible"
-    return "sure enough" if plan.outcome is Outcome.PLANNED else "not sure enough"
+    planned = plan.outcome is Outcome.PLANNED
+    return "probability high enough" if planned else "probability too low"
 
 
 def _answer_less(plan: Plan) -> Mark:
@@ -98,7 +99,10 @@ def list_symbols(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "defector", "an agent that gives less than the plan asks"
     yield "equilibrium", "a plan in which no agent could give less and still expect its target"
     yield (
-        ("sure enough", "all agents reach their goals with the requested probability")
+        (
+            "probability high enough",
+            "all agents reach their goals with the requested probability",
+        )
         if measured
         else ("feasible", "all agents reach their goals")
     )

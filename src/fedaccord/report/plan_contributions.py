@@ -107,7 +107,7 @@ def describe_contributions(plan: Plan, place: Place) -> Iterator[str]:
     """Return what the columns of the plan's table are, as a place shows them."""
     known = [e for e in (plan.real, plan.with_margin) if e is not None and e.low is not None]
     if known:
-        ends = "In brackets are" if place == "terminal" else "From and to are the ends of"
+        ends = "Brackets show" if place == "terminal" else "From and to are the ends of"
         yield f"{ends} 95 % intervals, over the curves that fit the pilots."
     elif plan.measurement is None:
         yield "There are no intervals, because there are no pilots."

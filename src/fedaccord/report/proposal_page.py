@@ -101,7 +101,7 @@ def _compare(found: Check, prospects: Prospects) -> Iterator[Part]:
 def _defect(found: Check, prospects: Prospects) -> Iterator[Part]:
     giving = found.contributions > 0
     if not giving.any():
-        yield "No agent gives anything, so that none could give less."
+        yield "No agent gives anything, so none could give less."
         return
     least = min(prospects.defection)
     full, cut = (
@@ -179,7 +179,7 @@ def picture_levels(found: Check, prospects: Prospects) -> Picture:
         draw=lambda ax: plot_levels(found, ax),
         data=Table(
             "How likely each reaches its goal if it alone gives less",
-            ("agent", *(f"P with {format_part(level)}" for level in levels)),
+            ("agent", *(f"P(goal) with {format_part(level)}" for level in levels)),
             tuple((found.game.name(i), *(Probability(v[i]) for v in values)) for i in shown),
         ),
         size=size_levels(found),

@@ -89,8 +89,8 @@ NO_CHANCES = (
     "table of pilots: fedaccord explore PILOTS.csv."
 )
 CARRIED = (
-    "The safety margins of the others have grown until all agents are sure enough, so the others "
-    "may give more than they need themselves."
+    "The safety margins of the others have grown until all agents reach their goals with the "
+    "requested probability. So the others may give more than they need themselves."
 )
 CHEAPEST = "These payments go with the optimal plan, not with the contributions in the sliders."
 COALITIONS = (
@@ -105,18 +105,17 @@ JOINED = (
     "ask for a higher probability."
 )
 MEMBERS = (
-    "Who takes part, and who defects? The verdict above counts what you choose here, also if "
-    "several agents give less together, or an agent gives only if another does."
+    "Who takes part, and who defects? The verdict above uses what you choose here. Several agents "
+    "may give less together, and an agent may give only if another does."
 )
 MARGINS = (
     "All three are for the safety margins of the present plan. With other margins a plan may cost "
     "less."
 )
 REPEAT = (
-    "To see it again, take away game.json and plan.csv: fedaccord solve game.json --json prints "
-    "the bounds with all digits, and fedaccord check game.json plan.csv checks the numbers in the "
-    "sliders. The check uses no solver. Totals that differ by less than the tolerance count as the "
-    "same."
+    "To check this yourself, save game.json and plan.csv. fedaccord solve game.json --json prints "
+    "the bounds with all digits. fedaccord check game.json plan.csv checks the numbers in the "
+    "sliders, without a solver. Totals that differ by less than the tolerance count as the same."
 )
 REQUIREMENT = (
     "The requirement of an agent is the number of its own samples with which it would reach its "

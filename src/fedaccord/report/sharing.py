@@ -46,7 +46,7 @@ CHOICES = {
     "deficit.",
     "shapley": "Take shapley if each agent should bear the cost that it adds, and no group would "
     "leave.",
-    "nucleolus": "Take nucleolus if prices leave a group with hardly any saving.",
+    "nucleolus": "Take nucleolus if, under prices, a group saves hardly anything by staying.",
 }
 
 
@@ -139,11 +139,11 @@ def describe_contract(found: CostShares, contract: Contract) -> str:
         said += " Whether a group would rather leave was not checked."
     if contract.deficit > ROUNDING * found.prices.total:
         added, cost = found.write(contract.deficit), found.write(found.prices.total)
-        of = f" of {cost}"
+        of = f" of the total cost, {cost}"
         if contract.deficit > found.prices.total:
             of = f", more than the plan costs ({cost})"
         said += (
-            f" No agent gains by misstating its costs or its requirement, but a funder has to add "
+            f" No agent gains by misstating its costs or its requirement, but a funder has to pay "
             f"{added}{of}."
             if contract.rule == "marginal"
             else f" {added} is left to fund."

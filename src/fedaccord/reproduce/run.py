@@ -35,6 +35,7 @@ from fedaccord.reproduce.claims import (
     read_texts,
 )
 from fedaccord.reproduce.experiment import RUNS
+from fedaccord.wording import join_with_and
 
 if TYPE_CHECKING:
     from fedaccord.federation.runs.execute import EngineMaker
@@ -95,7 +96,7 @@ class Reproduction:
             Verdict.NOT_RUN: ("was not run", "were not run"),
         }
         said = [f"{n} {words[verdict][n > 1]}" for verdict in words if (n := counts[verdict])]
-        return f"Of {len(self.rows)} claims of the paper {', '.join(said)}."
+        return f"Of {len(self.rows)} claims of the paper, {join_with_and(said)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""

@@ -208,11 +208,11 @@ def _real_flower_is_stable() -> tuple[dict[str, bool], int]:
     ]
     optimal = check(game, [2, 0, 0, 0, 0])
     parts = {
-        "2/3 from each petal satisfies everybody": all(utility(i, theta) >= 1 for i in range(5)),
-        "the audit finds that stable": check(game, [float(t) for t in theta]).stable is Answer.TRUE,
-        "every cut leaves somebody short": max(left) < 1,
-        "the audit finds the optimal allocation unstable": optimal.stable is Answer.FALSE,
-        "the core can cut just 1 of 2": bool(np.isclose(optimal.spare[0], 1))
+        "2/3 from each petal satisfies all agents": all(utility(i, theta) >= 1 for i in range(5)),
+        "the check finds that stable": check(game, [float(t) for t in theta]).stable is Answer.TRUE,
+        "every reduction leaves an agent short": max(left) < 1,
+        "the check finds the optimal allocation unstable": optimal.stable is Answer.FALSE,
+        "the core can give just 1 less than 2": bool(np.isclose(optimal.spare[0], 1))
         and utility(0, [1, 0, 0, 0, 0]) == 1,
     }
     return parts, len(left)

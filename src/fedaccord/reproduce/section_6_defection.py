@@ -161,9 +161,10 @@ def judge_burden(
     steady = len(totals) == 1
     drawn = f"{totals[0]:g} samples always" if steady else f"{totals.min():g} to {totals.max():g}"
     found = (
-        "in rounds where some agents have met their goals and others have not, those who have draw "
-        f"{part[MW_FED]} of an equal share under MW-FED ({trials[MW_FED]} runs) and {part[FEDAVG]} "
-        f"under FedAvg; a round of MW-FED draws {drawn}."
+        "some rounds have agents that have met their goals and agents that have not. In these "
+        f"rounds, agents that have met theirs draw {part[MW_FED]} of an equal share under MW-FED "
+        f"({trials[MW_FED]} runs), and {part[FEDAVG]} under FedAvg. A round of MW-FED draws "
+        f"{drawn}."
     )
     less = part[MW_FED].high < expected["below_equal_share"]
     return Measured(

@@ -253,7 +253,7 @@ def chart_search(found: Sequence[Draw], expected: Mapping[str, Any]) -> Chart:
         name="hyperparameters",
         title="Accuracy of random choices of hyperparameters",
         x="logarithm of the learning rate, to base 10",
-        y="accuracy on the validation points",
+        y="accuracy on the validation samples",
         alt=f"The best of {len(found)} draws has a learning rate of {found[0].learning_rate:.2g}, "
         f"batches of {found[0].batch_size} and an accuracy of {found[0].accuracy:.3f}; the paper's "
         f"rate is {expected['learning_rate']:g}.",

@@ -106,9 +106,9 @@ def chart_curves(found: SoloCurves, goal: float) -> Chart:
     )
     return Chart(
         name="solo-curves",
-        title="Alone with all their points: accuracy averaged over the runs",
+        title="Alone with all their samples: accuracy averaged over the runs",
         x="round of training alone",
-        y="accuracy on the own validation points",
+        y="accuracy on the agent's own validation samples",
         alt=f"{ends}; the goal is {goal:g}.",
         lines=tuple(
             Line(name, rounds, tuple(mean[:, i].tolist())) for i, name in enumerate(found.clients)
@@ -144,7 +144,7 @@ def judge_levels(found: SoloCurves, data: Data, expected: Mapping[str, Any]) -> 
         words={
             "data": data,
             "levels": "; ".join(
-                f"{100 * level:g} % of the points: {top:.3f}, {100 * single[level]:.0f} % of "
+                f"{100 * level:g} % of the samples: {top:.3f}, {100 * single[level]:.0f} % of "
                 "single runs at their goal"
                 for level, top in peaks.items()
             ),
@@ -160,7 +160,7 @@ def find_low_levels(most: float, found: SoloCurves) -> list[float]:
     few = [level for level in found.accuracy if level <= most]
     if not few or 1.0 not in found.accuracy:
         raise Unavailable(
-            f"runs alone with all the points and with {100 * most:g} % of them or fewer are "
+            f"runs alone with all the samples and with {100 * most:g} % of them or fewer are "
             "needed: name such levels in the config's section audit"
         )
     return few
@@ -178,12 +178,12 @@ def chart_levels(found: SoloCurves, goal: float) -> Chart:
     ends = ", ".join(f"{100 * level:g} % ends at {m[-1]:.3f}" for level, m in means.items())
     return Chart(
         name="solo-levels",
-        title="Alone with a part of their points: accuracy averaged over the agents",
+        title="Alone with a part of their samples: accuracy averaged over the agents",
         x="round of training alone",
         y="accuracy, averaged over the agents",
-        alt=f"By the part of the points that it has, the average {ends}; the goal is {goal:g}.",
+        alt=f"By the part of its samples, the average {ends}; the goal is {goal:g}.",
         lines=tuple(
-            Line(f"{100 * level:g} % of the points", rounds, tuple(m.tolist()))
+            Line(f"{100 * level:g} % of the samples", rounds, tuple(m.tolist()))
             for level, m in means.items()
         ),
         percent=True,

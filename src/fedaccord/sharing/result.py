@@ -54,10 +54,10 @@ class Unserved:
     def sentence(self) -> str:
         """The part of the worlds, and why the plan's probability may still be high."""
         return (
-            f"The payments are not certain: in {self.worlds} of {self.total} worlds that fit the "
-            "pilots, no plan within the limits reaches all targets. A target is a goal plus its "
-            "whole safety margin, so agents may still reach their goals in these worlds. The "
-            "probability of the plan counts goals, not targets."
+            f"The payments are not certain. In {self.worlds} of {self.total} resamples of the fit "
+            "to pilots, no plan within the limits reaches all targets. A target is a goal plus its "
+            "whole safety margin, so agents may still reach their goals there. The probability of "
+            "the plan counts goals, not targets."
         )
 
 

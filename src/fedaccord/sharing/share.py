@@ -168,9 +168,9 @@ class _Sharer:
         self.unserved = Unserved(count - served, count)
         if served < count:
             self.notes.append(
-                f"In {count - served} of {count} worlds that fit the pilots, no plan within the "
-                "limits reaches all targets. "
-                + ("Intervals are of the others." if 2 * served >= count else "So there are no "
+                f"In {count - served} of {count} resamples of the fit to pilots, no plan within "
+                "the limits reaches all targets. "
+                + ("The intervals leave these out." if 2 * served >= count else "So there are no "
                    "intervals.")
             )  # fmt: skip
 

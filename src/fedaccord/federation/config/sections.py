@@ -415,7 +415,7 @@ KEPT_DATA = "Also count defectors that afterwards continue training on all their
 PROTOCOLS = ("P1", "P2")
 DEFECTORS = ("each", "random")
 SCORED_ON = (
-    'Judge models on this many further samples per agent, or on "all" there are. Default: on the '
+    'Judge models on this many further samples per agent, or on "all" of them. Default: on the '
     "agents' validation samples."
 )
 LEVEL = distinct(list_of(real(above=0, most=1)))
@@ -577,7 +577,9 @@ class FrontierOptions:
     others_reach: float = key(real(above=0, most=1), 0.90)
     samples_used: float = key(real(above=0), 0.50)
     kept_data: bool = key(switch, False, help=KEPT_DATA)
-    group: int = key(whole(), 1, help="Also let this many agents defect together.", metavar="N")
+    group: int = key(
+        whole(), 1, help="Also train with this many agents that defect together.", metavar="N"
+    )
     fillers: tuple[str, ...] = key(distinct(list_of(choice(*FILLERS))), ())
     detect_copies: bool = key(switch, False)
 

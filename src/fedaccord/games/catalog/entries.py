@@ -323,7 +323,7 @@ _LARGE = [
     _sunflower_entry("flower-and-bud", "petals in a ring around two cores", ("core", "bud"), 2),
     Entry(
         "common-core",
-        "agents that share the same points and own as many others each: a sunflower of sets",
+        "agents that share some points and each own equally many others: a sunflower of sets",
         "a sunflower as combinatorics defines it, beyond the paper",
         MappingProxyType({"model": "linear", "agents": 5, "core": 4, "own": 4}),
         examples.common_core,
