@@ -143,3 +143,15 @@ def test_a_limit_above_the_counts_is_a_doubt_of_the_plan(tmp_path: Path) -> None
     _, said = Histograms.load(written(tmp_path, text)).planning_game()
     assert [one for one in said if "limit of y" in one and "is 900, above its counts" in one]
     assert not [one for one in said if "limit of x" in one]
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [(900, None), (901, "is 901, above its counts, which add up to 900 at most: correct")],
+)
+def test_a_limit_may_be_what_withheld_counts_can_add_up_to(
+    tmp_path: Path, limit: int, said: str | None
+) -> None:
+    text = f"agent,a,b,c,d,need,limit\nx,400,250,240,<11,500,{limit}\ny,5,6,7,8,20,\n"
+    notes = [note for note in Histograms.load(written(tmp_path, text)).notes if "limit of" in note]
+    assert len(notes) == (said is not None) and all(said in note for note in notes)
