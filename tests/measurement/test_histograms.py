@@ -155,3 +155,90 @@ def test_a_limit_may_be_what_withheld_counts_can_add_up_to(
     text = f"agent,a,b,c,d,need,limit\nx,400,250,240,<11,500,{limit}\ny,5,6,7,8,20,\n"
     notes = [note for note in Histograms.load(written(tmp_path, text)).notes if "limit of" in note]
     assert len(notes) == (said is not None) and all(said in note for note in notes)
+
+
+# Lines, columns and labels that sum up others.
+
+NETWORK = "hospital,flu,ill,well\nA,5,4,1\nB,7,1,2\nC,1,3,9\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["Network", "All hospitals", "Total (3 hospitals)", "Verbund gesamt"]
+)
+@pytest.mark.parametrize("last", [True, False])
+def test_a_line_that_sums_up_the_others_is_no_agent_by_any_name(
+    tmp_path: Path, name: str, last: bool
+) -> None:
+    line = f"{name},13,8,12\n"
+    text = NETWORK + line if last else NETWORK.replace("A,", line + "A,", 1)
+    with pytest.raises(InputError) as caught:
+        Histograms.load(written(tmp_path, text))
+    said = f"line {5 if last else 2} of {tmp_path / 'histograms.csv'}, {name!r}, is the sum of "
+    assert str(caught.value) == said + "the others for every label: delete the line"
+
+
+@pytest.mark.parametrize("name", ["Σ", "Total:", "Grand Total", "Insgesamt"])
+def test_a_last_line_with_a_known_name_is_left_out(tmp_path: Path, name: str) -> None:
+    found = Histograms.load(written(tmp_path, NETWORK + f"{name},13,8,12\n"))
+    assert found.agents == ("A", "B", "C")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Of three agents one may have what two others have, and so may one with a single label.
+        "hospital,flu,ill\nA,5,4\nB,7,1\nC,12,5\n",
+        "hospital,flu,ill\nA,5,0\nB,7,0\nC,1,0\nD,13,0\n",
+        NETWORK + "D,13,8,11\n",
+    ],
+)
+def test_an_agent_may_be_as_large_as_some_others(tmp_path: Path, text: str) -> None:
+    assert len(Histograms.load(written(tmp_path, text)).agents) == text.count("\n") - 1
+
+
+def test_withheld_counts_leave_a_sum_some_room(tmp_path: Path) -> None:
+    text = NETWORK.replace("B,7,1,2", "B,7,<5,2")
+    with pytest.raises(InputError, match="'Network', is the sum of the others"):
+        Histograms.load(written(tmp_path, text + "Network,13,8,12\n"))
+    assert Histograms.load(written(tmp_path, text + "D,13,20,12\n")).size == 4
+
+
+LONG_SUMS = """agent,label,count
+A,flu,5
+A,ill,4
+A,{0},9
+B,flu,7
+B,{0},7
+"""
+
+
+@pytest.mark.parametrize("name", ["total", "All", "Summe", "Σ"])
+def test_a_label_of_totals_is_left_out_and_noted(tmp_path: Path, name: str) -> None:
+    found = Histograms.load(written(tmp_path, LONG_SUMS.format(name)))
+    assert found.labels == ("flu", "ill")
+    assert found.counts.tolist() == [[5, 4], [7, 0]]
+    assert any(f"the label {name!r} of" in note and "left out" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            LONG_SUMS.format("total").replace("9", "11"),
+            "^line 4 of .* has 11 in the label 'total', and the other labels sum to 9: leave the "
+            "label out, or rename it if it is no total$",
+        ),
+        (
+            LONG_SUMS.format("everyone") + "B,ill,0\n",
+            "^the label 'everyone' of .* is the sum of the others for every agent: delete its lines",
+        ),
+        (
+            "agent,label,count\nA,flu,1\nA,ill,2\nB,flu,3\nB,ill,4\nC,flu,5\nC,ill,6\n"
+            "Network,flu,9\nNetwork,ill,12\n",
+            "^line 8 of .*, 'Network', is the sum of .*: delete all lines of 'Network'$",
+        ),
+    ],
+)
+def test_sums_in_a_long_table_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Histograms.load(written(tmp_path, text))

@@ -66,7 +66,13 @@ MEANS = frozenset(
     ("mean", "average", "avg", "avg.", "median", "mittelwert", "durchschnitt", "subtotal")
 )
 # What a line is called that sums up the others.
-TOTALS = frozenset(("total", "totals", "sum", "all", "overall", "gesamt", "summe"))
+TOTALS = frozenset(
+    (
+        *("total", "totals", "grandtotal", "sum", "all", "overall", "σ", "∑"),
+        *("gesamt", "gesamtsumme", "insgesamt", "summe", "zusammen"),
+        *("somme", "totale", "totaal", "totaux", "suma"),
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -9,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Matrix
-from fedaccord._io.kinds import HISTOGRAMS, NO_LABELS, TOTALS, simplify
+from fedaccord._io.kinds import HISTOGRAMS, NO_LABELS, simplify
 from fedaccord._io.numbers import SUPPRESSED, Suspicion, find_middle
-from fedaccord._io.table import Sheet
+from fedaccord._io.table import Sheet, is_total
 from fedaccord.errors import InputError
 from fedaccord.wording import count, format_samples, pluralize
 
@@ -36,8 +37,10 @@ def read_counts(
             f"{'count' if 'label' in sheet.columns else 'label'}: a table has both, or a "
             "column for each label"
         )
-    labels, counts, room = (_read_long if long else _read_wide)(sheet, agents)
-    counts = np.nan_to_num(counts, nan=0.0)
+    read = (_read_long if long else _read_wide)(sheet, agents)
+    labels, counts, room = _leave_out_sums(sheet, agents, *read)
+    _note_withheld(sheet, ["count"] if long else labels)
+    _refuse_sums(sheet, agents, labels, counts, room)
     _doubt_limits(sheet, agents, counts, room, limits)
     return labels, counts
 
@@ -96,22 +99,7 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
         raise InputError(
             f"{sheet.where(row)} is the second of {owners[row]}; join the two, or delete a copy"
         )
-    sums = [name for name in labels if name.casefold() in TOTALS]
-    rest = tuple(name for name in labels if name not in sums)
-    counts, room = _read_cells(sheet, rest or labels)
-    _note_withheld(sheet, rest or labels)
-    if not sums or not rest:
-        _refuse_sum(sheet, labels, np.nan_to_num(counts))
-        return labels, counts, room
-    found = np.nansum(counts, axis=1)
-    for row, said in enumerate(sheet.numbers(sums[0])):
-        if said == said and said != found[row] and not room[row].any():
-            raise InputError(
-                f"{sheet.where(row)} has {said:g} in the column {sums[0]!r}, and its labels sum to "
-                f"{found[row]:g}: leave the column out, or rename it if it is a label"
-            )
-    sheet.notes.append(f"the column {sums[0]!r} of {sheet.path} sums up the others and is left out")
-    return rest, counts, room
+    return labels, *_read_cells(sheet, labels)
 
 
 def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
@@ -131,17 +119,85 @@ def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
             )
 
 
-def _refuse_sum(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> None:
-    """Refuse a column that is the sum of all the others, whatever it is called."""
-    # Counts that are far too large are refused later, each by name.
-    with np.errstate(over="ignore"):
-        sums = counts.sum(axis=1)
-    for label, column in zip(labels, counts.T, strict=True):
-        if len(labels) > 2 and column.any() and (column == sums / 2).all():
+def _leave_out_sums(
+    sheet: Sheet, agents: Sequence[str], labels: tuple[str, ...], counts: Matrix, room: Matrix
+) -> Counts:
+    """Return counts without labels that are called a total, with 0 where a cell is empty.
+
+    sheet: the table; it takes the notes.
+    agents, labels: names.
+    counts, room: as in Counts.
+    """
+    rest = [n for n, label in enumerate(labels) if not is_total(label)]
+    sums = [n for n in range(len(labels)) if n not in rest]
+    filled = np.nan_to_num(counts, nan=0.0)
+    if not sums or not rest:
+        return labels, filled, room
+    found, off = filled[:, rest].sum(axis=1), room[:, rest].sum(axis=1)
+    what = "label" if "label" in sheet.columns else "column"
+    for place in sums:
+        wrong = np.abs(counts[:, place] - found) > off + room[:, place]
+        if wrong.any():
+            agent = int(np.argmax(wrong))
+            where = _find_place(sheet, agents[agent], labels[place])
             raise InputError(
-                f"the column {label!r} of {sheet.path} is the sum of the others in every "
-                f"{sheet.unit}: delete it"
+                f"{where} has {counts[agent, place]:g} in the {what} {labels[place]!r}, and the "
+                f"other labels sum to {found[agent]:g}: leave the {what} out, or rename it if it "
+                "is no total"
             )
+    for place in sums:
+        sheet.notes.append(
+            f"the {what} {labels[place]!r} of {sheet.path} sums up the others and is left out"
+        )
+    return tuple(labels[n] for n in rest), filled[:, rest], room[:, rest]
+
+
+def _find_place(sheet: Sheet, agent: str, label: str | None = None) -> str:
+    """Return where an agent stands first in a table, or its count of a label, for messages."""
+    owners, labels = sheet.column("agent"), sheet.column("label")
+    is_long = "label" in sheet.columns and label is not None
+    return next(
+        sheet.where(row)
+        for row, owner in enumerate(owners)
+        if owner == agent and (not is_long or labels[row] == label)
+    )
+
+
+def _refuse_sums(
+    sheet: Sheet, agents: Sequence[str], labels: Sequence[str], counts: Matrix, room: Matrix
+) -> None:
+    """Refuse a label or an agent whose counts are the sums of all others, whatever its name."""
+    long = "label" in sheet.columns
+    place = _find_sum(counts, room)
+    if place is not None and len(labels) > 2:
+        what, remedy = ("label", "its lines") if long else ("column", "it")
+        each = "for every agent" if long else f"in every {sheet.unit}"
+        raise InputError(
+            f"the {what} {labels[place]!r} of {sheet.path} is the sum of the others {each}: "
+            f"delete {remedy}"
+        )
+    place = _find_sum(counts.T, room.T)
+    # An agent may have as many samples as two others by chance, and by a name that says so.
+    if place is None or (counts[place] > 0).sum() < 2:
+        return
+    name = agents[place]
+    if len(agents) > (2 if any(map(is_total, re.findall(r"\w+", name))) else 3):
+        raise InputError(
+            f"{_find_place(sheet, name)}, {name!r}, is the sum of the others for every label: "
+            f"delete {f'all {sheet.unit}s of {name!r}' if long else f'the {sheet.unit}'}"
+        )
+
+
+def _find_sum(counts: Matrix, room: Matrix) -> int | None:
+    """Return which column is the sum of all others in every row, as far as withheld counts tell."""
+    # Counts that are far too large are refused later, each by name.
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums, off = counts.sum(axis=1, keepdims=True), room.sum(axis=1, keepdims=True)
+        fits = (np.abs(2 * counts - sums) <= off).all(axis=0) & counts.any(axis=0)
+    # Where counts were withheld, two others at least must show it.
+    shown = ((off == 0) & (counts > 0)).sum(axis=0)
+    fits &= (shown > 1) | (not off.any())
+    return int(np.argmax(fits)) if fits.any() else None
 
 
 def _read_long(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
@@ -150,7 +206,6 @@ def _read_long(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
     room = np.zeros_like(counts)
     rows, columns = ({name: n for n, name in enumerate(some)} for some in (agents, labels))
     values, rooms = _read_cells(sheet, ["count"])
-    _note_withheld(sheet, ["count"])
     seen = set()
     cells = zip(sheet.column("agent"), sheet.column("label"), strict=True)
     for row, (agent, label) in enumerate(cells):
