@@ -230,7 +230,7 @@ def test_a_label_of_totals_is_left_out_and_noted(tmp_path: Path, name: str) -> N
         ),
         (
             LONG_SUMS.format("everyone") + "B,ill,0\n",
-            "^the label 'everyone' of .* is the sum of the others for every agent: delete its lines",
+            "^the label 'everyone' of .* is the sum of the others for every agent: delete",
         ),
         (
             "agent,label,count\nA,flu,1\nA,ill,2\nB,flu,3\nB,ill,4\nC,flu,5\nC,ill,6\n"
@@ -242,3 +242,40 @@ def test_a_label_of_totals_is_left_out_and_noted(tmp_path: Path, name: str) -> N
 def test_sums_in_a_long_table_are_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Histograms.load(written(tmp_path, text))
+
+
+# Names that are likely misspelt.
+
+
+def test_a_label_that_is_likely_misspelt_is_a_doubt_of_the_plan(tmp_path: Path) -> None:
+    text = LONG.replace("Rural,pneumonia", "Rural,pnuemonia")
+    _, said = Histograms.load(written(tmp_path, text)).planning_game()
+    assert any(
+        "Rural alone has the label 'pnuemonia', in line 5 of" in one
+        and one.endswith("and has no 'pneumonia': correct the label if 'pneumonia' is meant.")
+        for one in said
+    )
+
+
+@pytest.mark.parametrize("names", [("type A", "type B"), ("grade 12", "grade 21"), ("ill", "well")])
+def test_labels_that_are_alike_may_be_two(tmp_path: Path, names: tuple[str, str]) -> None:
+    text = "agent,label,count\nA,{},5\nB,{},7\nA,ok,7\nB,ok,7\n".format(*names)
+    notes = Histograms.load(written(tmp_path, text)).notes
+    assert not [note for note in notes if "correct" in note]
+
+
+def test_an_agent_that_is_likely_misspelt_is_a_doubt_of_the_plan(tmp_path: Path) -> None:
+    text = LONG.replace("City,fracture", "Ciyt,fracture")
+    _, said = Histograms.load(written(tmp_path, text)).planning_game()
+    assert any(one.startswith("Ciyt, in line 6 of") and "if City is meant" in one for one in said)
+    assert not [one for one in said if one.startswith("City")]
+
+
+def test_a_histogram_without_pilots_is_not_a_misspelt_one(tmp_path: Path) -> None:
+    found = Histograms.load(written(tmp_path, WIDE + "Citty,1,2,3,,\nSpa,1,2,3,,\n"))
+    with pytest.raises(
+        InputError, match=r"^Citty has a histogram and no pilots; did you mean City"
+    ):
+        found.hints_for(["City", "Rural"])
+    found = Histograms.load(written(tmp_path, WIDE + "Spa,1,2,3,,\n"))
+    assert found.hints_for(["City", "Rural"]).shape == (2, 2)

@@ -17,6 +17,7 @@ from fedaccord._checks import (
     check_finite,
     fill_in,
     find_closest,
+    find_slip,
     frozen,
 )
 from fedaccord._io.kinds import HISTOGRAMS
@@ -213,6 +214,12 @@ class Histograms:
                 near = find_closest(name, self.agents)
                 meant = f"; is it {near}?" if near else ": add one"
                 raise InputError(f"{name} has pilots and no histogram{meant}")
+        for name in self.agents:
+            if name not in agents and (near := find_slip(name, agents)):
+                raise InputError(
+                    f"{name} has a histogram and no pilots; did you mean {near}? Correct the name, "
+                    "or leave the histogram out"
+                )
         order = [self.agents.index(name) for name in agents]
         return self.benefits[np.ix_(order, order)]
 

@@ -9,13 +9,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Matrix
+from fedaccord._checks import Matrix, find_slip
 from fedaccord._io.kinds import HISTOGRAMS, NO_LABELS, simplify
 from fedaccord._io.numbers import SUPPRESSED, Suspicion, find_middle
 from fedaccord._io.table import Sheet, is_total
 from fedaccord.errors import InputError
 from fedaccord.wording import count, format_samples, pluralize
 
+# Comparing spellings takes time: more names than this are not compared with each other.
+MOST_COMPARED = 100
 # What a table says of each label: NaN where a cell is empty, and how far off a count may be that
 # was withheld.
 Counts: TypeAlias = tuple[tuple[str, ...], Matrix, Matrix]
@@ -42,6 +44,7 @@ def read_counts(
     _note_withheld(sheet, ["count"] if long else labels)
     _refuse_sums(sheet, agents, labels, counts, room)
     _doubt_limits(sheet, agents, counts, room, limits)
+    _doubt_spelling(sheet, agents, labels, counts)
     return labels, counts
 
 
@@ -64,6 +67,36 @@ def _doubt_limits(
                 "correct one of the two, unless not all samples are counted"
             )
         )
+
+
+def _doubt_spelling(
+    sheet: Sheet, agents: Sequence[str], labels: Sequence[str], counts: Matrix
+) -> None:
+    """Note a label of one agent alone, or an agent of a long table, that is likely misspelt."""
+    if max(counts.shape) > MOST_COMPARED:
+        return
+    has = counts > 0
+    for label in map(int, np.flatnonzero(has.sum(axis=0) == 1)):
+        agent = int(np.argmax(has[:, label]))
+        others = [one for one, n in zip(labels, has[agent], strict=True) if not n]
+        if near := find_slip(labels[label], others):
+            sheet.notes.append(
+                Suspicion(
+                    f"{agents[agent]} alone has the label {labels[label]!r}, in "
+                    f"{_find_place(sheet, agents[agent], labels[label])}, and has no {near!r}: "
+                    f"correct the label if {near!r} is meant"
+                )
+            )
+    for agent, name in enumerate(agents if "label" in sheet.columns else ()):
+        apart = ~(has & has[agent]).any(axis=1) & (has.sum(axis=1) > has[agent].sum())
+        others = [one for one, differs in zip(agents, apart, strict=True) if differs]
+        if near := find_slip(name, others):
+            sheet.notes.append(
+                Suspicion(
+                    f"{name}, in {_find_place(sheet, name)}, has no label in common with {near}: "
+                    f"correct the name if {near} is meant"
+                )
+            )
 
 
 def _read_cells(sheet: Sheet, columns: Sequence[str]) -> tuple[Matrix, Matrix]:
