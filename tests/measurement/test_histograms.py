@@ -117,6 +117,20 @@ def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
         ("agent,label,count\nx,a,1\nx,a,2\n", "line 3 .* second of x for the label 'a'"),
         ("agent,label,count,need\nx,a,1,5\nx,b,2,6\n", "need of x is 5 .* 6 in line 3"),
         ("agent,a\nx,1,2\n", "line 2 .* has 3 cells"),
+        *(
+            (f"agent,flu,ok,{name}\nA,5,4,7\nB,4,1,5\n", f"column '{name}' .* have no counts of")
+            for name in ("No.", "#", "PLZ", "Betten", "Phone")
+        ),
+        (
+            "agent,No,flu,ok\nA,1,4,7\nB,2,1,5\nC,3,9,9\n",
+            "column 'No' of .* numbers its lines from 1 to 3: delete it, or change the order of",
+        ),
+        (
+            "agent,flu,Contact\nA,5,030123456\nB,4,0891\n",
+            'Contact of A in line 2 .* reads "030123456", with a zero in front, like a telephone '
+            "number or a postcode and unlike a count: delete the column 'Contact', or write the",
+        ),
+        ("agent,label,count\nA,flu,05\n", 'reads "05", .*: write the count without such zeros'),
         ("agent,flu,ok,Nr\nA,5,4,1\nB,4,1,2\n", "the column 'Nr' of .* seems to have no counts"),
         ("agent,flu,Flu\nA,5,4\nB,4,1\n", "has the labels 'flu' and 'Flu': use the same spelling"),
         (
@@ -279,3 +293,34 @@ def test_a_histogram_without_pilots_is_not_a_misspelt_one(tmp_path: Path) -> Non
         found.hints_for(["City", "Rural"])
     found = Histograms.load(written(tmp_path, WIDE + "Spa,1,2,3,,\n"))
     assert found.hints_for(["City", "Rural"]).shape == (2, 2)
+
+
+def test_a_label_may_be_called_no_or_count_up_in_two_lines(tmp_path: Path) -> None:
+    found = Histograms.load(written(tmp_path, "agent,yes,No\nA,4,1\nB,5,2\n"))
+    assert found.labels == ("yes", "No")
+
+
+@pytest.mark.parametrize(
+    ("heading", "field"),
+    [
+        ("Bedarf", "needs"),
+        ("Cases needed", "needs"),
+        ("Cases available", "limits"),
+        ("available cases", "limits"),
+        ("max_cases", "limits"),
+        ("Limit (cases)", "limits"),
+        ("min. samples", None),
+        ("Min samples", "minimums"),
+        ("Kosten pro Fall (€)", "costs"),
+        ("cost per case [EUR]", "costs"),
+        ("max. tumour", None),
+    ],
+)
+def test_a_heading_may_say_what_is_counted(tmp_path: Path, heading: str, field: str | None) -> None:
+    found = Histograms.load(written(tmp_path, f"agent,flu,ok,{heading}\nA,4,7,9\nB,5,2,9\n"))
+    if field is None:
+        assert found.labels == ("flu", "ok", heading)
+    else:
+        assert found.labels == ("flu", "ok")
+        assert getattr(found, field).tolist() == [9, 9]
+        assert any(f"the column {heading!r} is read as" in note for note in found.notes)

@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike
 
 from fedaccord._checks import Matrix, find_slip
 from fedaccord._io.kinds import HISTOGRAMS, NO_LABELS, simplify
-from fedaccord._io.numbers import SUPPRESSED, Suspicion, find_middle
+from fedaccord._io.numbers import SUPPRESSED, Suspicion, find_middle, shorten
 from fedaccord._io.table import Sheet, is_total
 from fedaccord.errors import InputError
 from fedaccord.wording import count, format_samples, pluralize
 
 # Comparing spellings takes time: more names than this are not compared with each other.
 MOST_COMPARED = 100
+# So many numbers that count up from 1 are likely the numbers of the rows.
+LEAST_NUMBERED = 3
 # What a table says of each label: NaN where a cell is empty, and how far off a count may be that
 # was withheld.
 Counts: TypeAlias = tuple[tuple[str, ...], Matrix, Matrix]
@@ -103,6 +105,15 @@ def _read_cells(sheet: Sheet, columns: Sequence[str]) -> tuple[Matrix, Matrix]:
     """Return columns of counts, NaN where empty, and how far off each may be."""
     bounds = [[SUPPRESSED.fullmatch(cell) for cell in sheet.column(name)] for name in columns]
     room = [[0.0 if bound is None else find_middle(bound) for bound in cells] for cells in bounds]
+    for name in columns:
+        for row, cell in enumerate(sheet.column(name)):
+            if re.fullmatch("0[0-9]+", cell):
+                remedy = f"delete the column {name!r}, or " if name != "count" else ""
+                raise InputError(
+                    f'{sheet.describe(name, row)} reads "{shorten(cell)}", with a zero in front, '
+                    "like a telephone number or a postcode and unlike a count: "
+                    f"{remedy}write the count without such zeros"
+                )
     read = [sheet.numbers(name, suppressed=True) for name in columns]
     return np.array(read).T, np.array(room).T
 
@@ -132,14 +143,22 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
         raise InputError(
             f"{sheet.where(row)} is the second of {owners[row]}; join the two, or delete a copy"
         )
-    return labels, *_read_cells(sheet, labels)
+    counts, room = _read_cells(sheet, labels)
+    for label, column in zip(labels, counts.T, strict=True):
+        if len(column) >= LEAST_NUMBERED and (column == np.arange(1, len(column) + 1)).all():
+            raise InputError(
+                f"the column {label!r} of {sheet.path} numbers its {sheet.unit}s from 1 to "
+                f"{len(column)}: delete it, or change the order of the {sheet.unit}s if it is a "
+                "label"
+            )
+    return labels, counts, room
 
 
 def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
     """Refuse columns of numbers that are no counts, and labels that differ in capitals only."""
     seen: dict[str, str] = {}
     for label in labels:
-        if simplify(label).rstrip(".") in NO_LABELS:
+        if {simplify(label), simplify(label).rstrip(".")} & NO_LABELS:
             raise InputError(
                 f"the column {label!r} of {sheet.path} seems to have no counts of samples: delete "
                 "it, or rename it if it is a label"
