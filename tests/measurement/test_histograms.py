@@ -324,3 +324,12 @@ def test_a_heading_may_say_what_is_counted(tmp_path: Path, heading: str, field: 
         assert found.labels == ("flu", "ok")
         assert getattr(found, field).tolist() == [9, 9]
         assert any(f"the column {heading!r} is read as" in note for note in found.notes)
+
+
+def test_what_was_read_is_noted(tmp_path: Path) -> None:
+    path = written(tmp_path, WIDE)
+    said = f"read 2 agents and 3 labels from {path}: clear, pneumonia and fracture"
+    assert Histograms.load(path).notes[0] == said
+    heads = ",".join(f"L{n}" for n in range(1, 15))
+    found = Histograms.load(written(tmp_path, f"agent,{heads}\nA,1{',' * 13}\n"))
+    assert found.notes[0].endswith("L11, L12 and 2 more")

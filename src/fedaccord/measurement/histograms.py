@@ -27,10 +27,12 @@ from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.measurement.label_counts import read_counts
 from fedaccord.measurement.pilots import read_own
-from fedaccord.wording import capitalize_first
+from fedaccord.wording import capitalize_first, count, name_few
 
 # With more agents than this, what each is worth to each is not written down.
 DENSE = 1_000
+# The most labels that a note names.
+MOST_NAMED = 12
 WORTH = (
     "What a sample is worth to another agent is computed from how alike the two agents' labels "
     "are. This ASSUMES that samples with the same label are alike for all agents."
@@ -246,7 +248,11 @@ class Histograms:
         agents = sheet.names("agent")
         own = sheet.own_fields(agents)
         labels, counts = read_counts(sheet, agents, own["limits"])
+        said = (
+            f"read {count(len(agents), 'agent')} and {count(len(labels), 'label')} from "
+            f"{rows.path}: {name_few(labels, MOST_NAMED)}"
+        )
         try:
-            return cls(agents, labels, counts, **own, notes=sheet.notes)
+            return cls(agents, labels, counts, **own, notes=[said, *sheet.notes])
         except InputError as error:
             raise InputError(f"{rows.path}: {error}") from None
