@@ -333,3 +333,18 @@ def test_what_was_read_is_noted(tmp_path: Path) -> None:
     heads = ",".join(f"L{n}" for n in range(1, 15))
     found = Histograms.load(written(tmp_path, f"agent,{heads}\nA,1{',' * 13}\n"))
     assert found.notes[0].endswith("L11, L12 and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("agent,flu,ok\nA,40,60\nB,30,70\nC,,\n", True),
+        ("agent,flu,ill,ok\nA,33,33,33\nB,10,20,70\n", True),
+        ("agent,flu,ok\nA,40,60\nB,30,75\n", False),
+        ("agent,flu,ok,limit\nA,40,60,50\nB,30,70,\n", False),
+        ("agent,flu,ok\nA,40,60\n", False),
+    ],
+)
+def test_counts_that_look_like_per_cent_are_noted(tmp_path: Path, text: str, noted: bool) -> None:
+    notes = Histograms.load(written(tmp_path, text)).notes
+    assert any("add up to 100, as shares in per cent do" in note for note in notes) == noted

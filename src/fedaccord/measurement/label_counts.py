@@ -47,6 +47,7 @@ def read_counts(
     _refuse_sums(sheet, agents, labels, counts, room)
     _doubt_limits(sheet, agents, counts, room, limits)
     _doubt_spelling(sheet, agents, labels, counts)
+    _note_percent(sheet, counts, limits)
     return labels, counts
 
 
@@ -99,6 +100,19 @@ def _doubt_spelling(
                     f"correct the name if {near} is meant"
                 )
             )
+
+
+def _note_percent(sheet: Sheet, counts: Matrix, limits: ArrayLike) -> None:
+    """Note counts that add up to about 100 for every agent, as shares in per cent do."""
+    with np.errstate(over="ignore"):
+        sums = counts.sum(axis=1)
+    given = sums[sums > 0]
+    # Shares that were rounded add up to 99 or 101.
+    if len(given) > 1 and (abs(given - 100) <= 1).all() and not np.isfinite(limits).any():
+        sheet.notes.append(
+            f"the counts of each agent in {sheet.path} add up to 100, as shares in per cent do: "
+            "write how many samples each has, or give what each needs"
+        )
 
 
 def _read_cells(sheet: Sheet, columns: Sequence[str]) -> tuple[Matrix, Matrix]:
