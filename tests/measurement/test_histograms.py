@@ -10,6 +10,7 @@ from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
 from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.measurement.histograms import Histograms
+from fedaccord.measurement.label_counts import refuse_turned
 
 WIDE = """agent,clear,pneumonia,fracture,need,limit
 City,600,300,100,1500,2000
@@ -348,3 +349,29 @@ def test_what_was_read_is_noted(tmp_path: Path) -> None:
 def test_counts_that_look_like_per_cent_are_noted(tmp_path: Path, text: str, noted: bool) -> None:
     notes = Histograms.load(written(tmp_path, text)).notes
     assert any("add up to 100, as shares in per cent do" in note for note in notes) == noted
+
+
+# Tables whose rows are labels.
+
+TURNED = "hospital,City,Rural\nflu,5,9\nok,3,7\n"
+
+
+def test_a_table_with_agents_as_columns_is_refused_if_their_names_are_known(tmp_path: Path) -> None:
+    path = written(tmp_path, TURNED)
+    said = "City has pilots, and is a label of the histograms: swap rows and columns, so that each"
+    with pytest.raises(InputError, match=said):
+        Histograms.load(path).hints_for(["City", "Rural"])
+    with pytest.raises(InputError, match=r"Rural is an agent, and a column of .*: swap rows and"):
+        refuse_turned(read_rows(path), ["Rural"])
+    refuse_turned(read_rows(path), ["flu"])
+    refuse_turned(read_rows(written(tmp_path, WIDE)), ["Rural", "Elsewhere"])
+
+
+def test_labels_with_names_of_agents_are_a_doubt_of_the_plan(tmp_path: Path) -> None:
+    text = TURNED.replace("City", "City Hospital").replace("Rural", "Rural clinic")
+    _, said = Histograms.load(written(tmp_path, text)).planning_game()
+    assert any("labels 'City Hospital' and 'Rural clinic'" in one for one in said)
+    text = text.replace("flu", "Site A")
+    assert not any(
+        "names of agents" in note for note in Histograms.load(written(tmp_path, text)).notes
+    )

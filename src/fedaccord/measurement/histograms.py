@@ -25,7 +25,7 @@ from fedaccord._io.numbers import Suspicion
 from fedaccord._io.table import Rows, read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
-from fedaccord.measurement.label_counts import read_counts
+from fedaccord.measurement.label_counts import SWAP, read_counts
 from fedaccord.measurement.pilots import read_own
 from fedaccord.wording import capitalize_first, count, name_few
 
@@ -212,6 +212,8 @@ class Histograms:
         agents: those of the pilots; each must have a histogram.
         """
         for name in agents:
+            if name not in self.agents and name in self.labels:
+                raise InputError(f"{name} has pilots, and is a label of the histograms: {SWAP}")
             if name not in self.agents:
                 near = find_closest(name, self.agents)
                 meant = f"; is it {near}?" if near else ": add one"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -12,10 +12,18 @@ from numpy.typing import ArrayLike
 from fedaccord._checks import Matrix, find_slip
 from fedaccord._io.kinds import HISTOGRAMS, NO_LABELS, simplify
 from fedaccord._io.numbers import SUPPRESSED, Suspicion, find_middle, shorten
-from fedaccord._io.table import Sheet, is_total
+from fedaccord._io.table import Rows, Sheet, is_total
 from fedaccord.errors import InputError
 from fedaccord.wording import count, format_samples, pluralize
 
+# Names that agents have and labels have not.
+AGENTS = re.compile(
+    r"\b(?:hospital|clinic|klinik|klinikum|krankenhaus|university|universität|medical cent(?:er|re)"
+    r"|institution|site|client)\b",
+    re.IGNORECASE,
+)
+# What to do about a table whose rows are labels.
+SWAP = "swap rows and columns, so that each agent has a row and each label a column"
 # Comparing spellings takes time: more names than this are not compared with each other.
 MOST_COMPARED = 100
 # So many numbers that count up from 1 are likely the numbers of the rows.
@@ -48,6 +56,7 @@ def read_counts(
     _doubt_limits(sheet, agents, counts, room, limits)
     _doubt_spelling(sheet, agents, labels, counts)
     _note_percent(sheet, counts, limits)
+    _doubt_turned(sheet, agents, labels)
     return labels, counts
 
 
@@ -113,6 +122,26 @@ def _note_percent(sheet: Sheet, counts: Matrix, limits: ArrayLike) -> None:
             f"the counts of each agent in {sheet.path} add up to 100, as shares in per cent do: "
             "write how many samples each has, or give what each needs"
         )
+
+
+def _doubt_turned(sheet: Sheet, agents: Sequence[str], labels: Sequence[str]) -> None:
+    """Note labels that are called like agents, in a table whose rows may be the labels."""
+    named = [label for label in labels if AGENTS.search(label)]
+    if len(named) > 1 and not any(map(AGENTS.search, agents)):
+        sheet.notes.append(
+            Suspicion(
+                f"the labels {named[0]!r} and {named[1]!r} of {sheet.path} have names of agents: "
+                f"if they are agents, {SWAP}"
+            )
+        )
+
+
+def refuse_turned(rows: Rows, names: Iterable[str]) -> None:
+    """Refuse a table that has agents, whose names are known, as columns."""
+    heads, *below = rows.cells
+    for name in names:
+        if name in heads and not any(name in row for row in below):
+            raise InputError(f"{name} is an agent, and a column of {rows.path}: {SWAP}")
 
 
 def _read_cells(sheet: Sheet, columns: Sequence[str]) -> tuple[Matrix, Matrix]:
