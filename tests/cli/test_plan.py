@@ -289,7 +289,7 @@ def test_one_agent_and_limits_of_nothing_are_answered(tmp_path):
                 curves=CURVES[:1], repeats=3)  # fmt: skip
     assert run("plan", alone).code == 0
     nothing = tmp_path / "zero.csv"
-    text = alone.read_text().replace(",3000.0\n", ",0.0\n")
+    text = alone.read_text().replace(",3000\n", ",0\n")
     assert_refused(run("plan", write(nothing, text)), "of A in line 2 of", "above its limit of 0")
     PilotTable.load(alone)
     save_game = tmp_path / "game.json"

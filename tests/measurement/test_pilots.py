@@ -328,9 +328,9 @@ def test_tables_that_are_joined_keep_their_notes_and_places(tmp_path):
     both = one.joined(PilotTable.load(turned))
     assert sum(isinstance(note, Suspicion) for note in both.notes) == 2
     assert "line 3" in both.locate(0, 1) and "line 2" in both.locate(len(one), 1)
-    # Pilots without a file are told by their numbers.
+    # Pilots without a file are told by their names, which go on where those of the file end.
     made = PilotTable(one.agents, one.contributions, one.accuracies)
-    assert one.joined(made).locate(len(one), 0) == f"pilot {len(one)}"
+    assert one.names[-1] == "3" and one.joined(made).locate(len(one), 0) == "pilot 4"
 
 
 def test_a_pilot_that_was_pasted_twice_is_noted_with_both_lines(tmp_path):
@@ -374,9 +374,13 @@ def test_pilots_keep_their_names_and_whole_numbers(tmp_path: Path) -> None:
     )
 
 
-def test_names_of_pilots_are_joined_unless_both_tables_have_one() -> None:
+def test_names_of_pilots_are_joined_and_go_on_where_both_tables_have_one() -> None:
     one, two, again = (PilotTable(["a"], [[5]], [[0.5]], names=[name]) for name in ("x", "y", "x"))
     assert one.joined(two).names == ("x", "y")
-    assert one.joined(again).names == ("0", "1")
+    assert one.joined(again).names == ("x", "2")
+    first, more = (PilotTable(["a"], [[5], [6]], [[0.5], [0.6]], names=n) for n in ("12", ()))
+    assert first.joined(more).names == ("1", "2", "3", "4")
+    odd = PilotTable(["a"], [[5], [6]], [[0.5], [0.6]], names=["3", "x"])
+    assert odd.joined(again).names == ("3", "x", "4")
     with pytest.raises(InputError, match="names must be 2 different names, one per pilot"):
         PilotTable(["a"], [[5], [6]], [[0.5], [0.6]], names=["x", "x"])

@@ -6,8 +6,8 @@ import pytest
 from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.measurement.design import pilot_design
-from fedaccord.measurement.pilots import PilotTable
-from fedaccord.measurement.to_run import Members, PilotList, continue_names
+from fedaccord.measurement.pilots import PilotTable, continue_names
+from fedaccord.measurement.to_run import Members, PilotList
 
 
 def members(folder, text, name="members.csv"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,8 +183,9 @@ class PilotTable:
             turned = [[row[agent] for agent in order] for row in other.places]
             merged["places"] = [*self.places, *turned]
         # Two tables may both have numbered their pilots.
-        if not set(self.names) & set(other.names):
-            merged["names"] = [*self.names, *other.names]
+        clash = set(self.names) & set(other.names)
+        more = continue_names(self.names, len(other)) if clash else other.names
+        merged["names"] = [*self.names, *more]
         return PilotTable(
             self.agents,
             np.concatenate([self.contributions, other.contributions[:, order]]),
@@ -284,6 +287,21 @@ class PilotTable:
             )
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+
+
+def continue_names(names: Sequence[str], number: int) -> tuple[str, ...]:
+    """Return names for more pilots: after 1 to 11 come 12 and 13, after run 7 comes run 8.
+
+    names: of the pilots that there are.
+    number: how many more.
+    """
+    parts = [re.fullmatch(r"(.*?)(\d+)", name, re.DOTALL) for name in names]
+    last = parts[-1]
+    if last is None:
+        free = (name for n in itertools.count(len(names) + 1) if (name := str(n)) not in names)
+        return tuple(itertools.islice(free, number))
+    most = max(int(part[2]) for part in parts if part is not None and part[1] == last[1])
+    return tuple(f"{last[1]}{most + n}" for n in range(1, number + 1))
 
 
 def _is_unsaid(values: Vector, default: float) -> NDArray[np.bool_]:

@@ -216,17 +216,3 @@ class PilotList:
 def _is_said(members: Members, column: str) -> bool:
     field, default = OWN[column]
     return bool((getattr(members, field) != default).any())
-
-
-def continue_names(names: Sequence[str], number: int) -> tuple[str, ...]:
-    """Return names for more pilots: after 1 to 11 come 12 and 13, after run 7 comes run 8.
-
-    names: of the pilots that there are.
-    number: how many more.
-    """
-    parts = [re.fullmatch(r"(.*?)(\d+)", name, re.DOTALL) for name in names]
-    last = parts[-1]
-    if last is None:
-        return tuple(str(len(names) + n) for n in range(1, number + 1))
-    most = max(int(part[2]) for part in parts if part is not None and part[1] == last[1])
-    return tuple(f"{last[1]}{most + n}" for n in range(1, number + 1))

@@ -35,7 +35,8 @@ from fedaccord.games.measured import find_needs
 from fedaccord.measurement.design import Contributions, check_budget
 from fedaccord.measurement.diagnostics import Doubt
 from fedaccord.measurement.fit import Measurement
-from fedaccord.measurement.to_run import Members, PilotList, continue_names
+from fedaccord.measurement.pilots import continue_names
+from fedaccord.measurement.to_run import Members, PilotList
 from fedaccord.planning.candidates import Candidates, Chosen, find_most
 from fedaccord.planning.probabilities import Estimate
 from fedaccord.planning.result import Plan
