@@ -10,11 +10,12 @@ and writes experiments/frontier.md. Shares are of runs, with 95 % intervals. A s
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedaccord._io.files import replace_file
+from fedaccord.federation.defection.intervals import Proportion, wilson
 from fedaccord.frontier.result import Contender, Frontier, Goals, Reached
 
 HERE = Path(__file__).parent
@@ -67,23 +68,53 @@ def read(path: str) -> Frontier:
 def list_rows(one: Federation) -> Iterator[str]:
     yield f"\n## {one.name}\n"
     frontiers = [read(path) for path in one.files]
+    alone = find_alone(frontiers)
     for frontier in frontiers:
         judge = frontier
         if frontier.baseline != BASELINE:
             base = frontiers[0].contender(BASELINE)
             judge = replace(frontier, contenders=(*frontier.contenders, base), baseline=BASELINE)
         yield _say(frontier)
-        yield "| algorithm | trials | " + " | ".join(HEADS.values()) + " | kappa |"
-        yield "|-" * (len(HEADS) + 3) + "|"
+        yield "| algorithm | trials | " + " | ".join(HEADS.values()) + " | own data alone | kappa |"
+        yield "|-" * (len(HEADS) + 4) + "|"
         for contender in map(_add_pairs(one), frontier.contenders):
             reached = {found.goal: found for found in judge.reached(contender)}
             cells = " | ".join(_write(reached.get(goal)) for goal in HEADS)
+            cells += f" | {compare_alone(contender, judge.goals.level, alone) or '-'}"
             trials = contender.p2.all_judged.trials
             yield f"| {contender.name} | {trials} | {cells} | {_write_kappa(contender)} |"
         yield ""
         yield from _say_alone(frontier)
         for name, why in frontier.unplanned.items():
             yield f"{name} has no row: {why.rstrip('.')}.\n"
+
+
+def find_alone(frontiers: Sequence[Frontier]) -> Mapping[str, Proportion]:
+    """Return how often each agent reaches its goal alone with all its data, where that is known."""
+    found = [one for frontier in frontiers for one in frontier.contenders if one.name == ALONE]
+    return found[0].p2.at(1.0).judged.clients if found else {}
+
+
+def compare_alone(
+    contender: Contender, level: float, alone: Mapping[str, Proportion]
+) -> Proportion | None:
+    """Return how often the agents that defect in a comparison reach their goals without it.
+
+    Each agent counts as often as it is a defector with kept data (P3).
+
+    contender: the algorithm and its plan.
+    level: what part of its contribution a defector gives.
+    alone: how often each agent reaches its goal alone with all its data.
+    """
+    kept = contender.p2.at(level).kept
+    asked = dict(zip(alone, contender.contributions, strict=True)) if alone else {}
+    givers = [name for name in alone if asked[name] > 0]
+    if kept is None or not givers:
+        return None
+    times = [kept.clients[name].trials for name in givers]
+    share = sum(alone[n].p * t for n, t in zip(givers, times, strict=True)) / max(sum(times), 1)
+    trials = sum(alone[name].trials for name in givers)
+    return wilson(round(share * trials), trials)
 
 
 def _say(frontier: Frontier) -> str:
@@ -111,7 +142,8 @@ def _say_alone(frontier: Frontier) -> Iterator[str]:
         if contender.name == ALONE:
             agents = contender.p2.at(1.0).judged.clients
             shares = ", ".join(f"{name} {share.p:.2f}" for name, share in agents.items())
-            yield f"Alone with all its own samples, an agent reaches its goal so often: {shares}.\n"
+            said = "Share of runs in which an agent alone, with all its data, reaches its goal"
+            yield f"{said}: {shares}.\n"
 
 
 def _write(found: Reached | None) -> str:
@@ -145,6 +177,8 @@ def main() -> None:
         f"kind of defector in at most {goals.cut:.0%}; all the others then in at least "
         f"{goals.others:.0%}; at most {goals.samples:.0%} of FedAvg's samples.",
         "**Bold** meets its criterion. A question mark: the 95 % interval leaves a doubt.",
+        "Own data alone: how often the agents that defect (P3) reach their goals with all their "
+        "data and no federation. An agent can do that under any algorithm.",
         "Kappa is what a kept sample is worth to its owner (a shared sample: 1).",
     ]
     for one in FEDERATIONS:

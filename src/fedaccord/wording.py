@@ -275,11 +275,15 @@ def format_places(number: float, places: int) -> str:
     return f"{float(number) * (1 + 1e-12) + 0.0:,.{places}f}".replace("-", "−")
 
 
-def format_cell(value: float) -> str:
-    """Return a number that has to fit into a small cell: 0.25, 0.5, <.01 or 123."""
+def format_cell(value: float, places: int) -> str:
+    """Return a number that has to fit into a small cell: 0.25, 0.50, <.01 or 123.
+
+    value: the number.
+    places: how many digits it has behind the point, if it is neither tiny nor large.
+    """
     if 0 < value < 0.005:
         return "<.01"
-    return f"{value:.2f}".rstrip("0").rstrip(".") if value < 100 else f"{value:.3g}"
+    return f"{value:.{places}f}" if value < 100 else f"{value:.3g}"
 
 
 def format_tick(value: float, _place: float | None = None) -> str:

@@ -15,7 +15,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from fedaccord.report.model import Page, Section, Table
+from fedaccord.report.model import Mark, Page, Section, Table
 
 PAGES = ("four", "many", "hostile", "algorithms")
 WIDTHS = (1280, 768, 360)
@@ -368,7 +368,7 @@ def test_a_screen_reader_meets_landmarks_names_and_no_letters_of_figures(browser
 
 
 def test_a_wide_table_scrolls_by_itself_and_by_keyboard(browser, page_file):
-    browser.open(page_file("four"), width=360)
+    browser.open(page_file("many"), width=360)
     region = browser.driver.find_element(By.CSS_SELECTOR, "section > .table .scroll")
     assert region.get_attribute("role") == "region"
     assert region.get_attribute("tabindex") == "0"
@@ -398,6 +398,34 @@ def test_on_a_phone_tables_of_words_are_stacked_and_wide_tables_say_that_they_sc
     assert browser.run(look) == [[True, True, False], [False, False, True]]
     browser.open(page.html(), width=1280)
     assert browser.run(look)[0] == [True, False, False]
+
+
+def test_while_a_table_scrolls_the_names_of_its_rows_stay_in_sight(browser):
+    heads = ("agent", *(f"head of column {n}" for n in range(9)))
+    numbers = tuple(range(9))
+    narrow, wide = (
+        Table("t", heads, ((name, *numbers), ("b", *numbers))) for name in ("City", "C" * 30)
+    )
+    page = Page("t", "v", "plain", (Section("s", (narrow, wide)),))
+    look = """
+        return [...document.querySelectorAll(".scroll")].map((region) => {
+          region.scrollLeft = 200;
+          const place = region.querySelector("tbody th").getBoundingClientRect().left;
+          return Math.round(place - region.getBoundingClientRect().left);
+        });
+        """
+    browser.open(page.html(), width=360)
+    # A long name would cover what scrolls past it.
+    assert browser.run(look) == [0, -200]
+
+
+def test_no_line_ends_between_a_sign_and_its_word(browser):
+    marks = tuple(Mark("1.00\u00a0[0.51,\u00a01.00] met", "unsure") for _ in range(7))
+    heads = ("algorithm", *(f"question {n}" for n in range(7)))
+    page = Page("t", "v", "plain", (Section("s", (Table("t", heads, (("A", *marks),)),)),))
+    browser.open(page.html(), width=768)
+    lines = "return [...document.querySelectorAll('.mark')].map((m) => m.getClientRects().length)"
+    assert max(browser.run(lines)) <= 2
 
 
 def test_on_a_phone_a_second_drawing_takes_the_place_of_the_first(browser, page_file):

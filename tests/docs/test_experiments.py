@@ -1,7 +1,10 @@
 """Experiments: configs follow their calibration, and results are of the configs that lie there."""
 
 import json
+import shutil
+from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -98,3 +101,62 @@ def test_a_wheel_has_the_configs_and_the_papers_numbers_where_they_are_looked_fo
     assert {Path(place).name for place in packed} == {path.name for path in BLUM.glob("*.toml")}
     home = run.PACKAGED.relative_to(Path(run.__file__).parents[2])
     assert {str(Path(target).parent) for target in packed.values()} == {str(home)}
+
+
+# The table of all results.
+
+
+def load_lister() -> ModuleType:
+    module = ModuleType("list_results")
+    path = BLUM.parent / "list_results.py"
+    module.__file__ = str(path)
+    exec(compile(path.read_text(), path.name, "exec"), vars(module))
+    return module
+
+
+def find_table_faults(lister: ModuleType, page: str) -> list[str]:
+    """List the results that the page lacks, has twice, or has with other content or cost."""
+    made = lister.read_made()
+    times = Counter(name for one in made for name in one["found"])
+    faults = [f"{name} is made {times[name]} times" for name in times if times[name] > 1]
+    faults += [f"nothing makes {name}" for name in set(lister.list_files()) - set(times)]
+    faults += [f"{one['files']} are not there" for one in made if not one["found"]]
+    rows = [line for line in page.splitlines() if line.startswith(("| [", "| 1"))]
+    wanted = [lister.write_row(one) for one in made]
+    faults += [f"not in the table: {row}" for row in wanted if not any_starts(rows, row)]
+    faults += [f"no longer made: {row}" for row in rows if not row.startswith(tuple(wanted))]
+    return faults
+
+
+def any_starts(rows: list[str], start: str) -> bool:
+    return any(row.startswith(start + " | ") for row in rows)
+
+
+def test_the_table_has_every_result_with_its_content_command_and_cost() -> None:
+    lister = load_lister()
+    # Otherwise: commit the results, and give `python experiments/list_results.py`.
+    assert find_table_faults(lister, lister.TABLE.read_text()) == []
+
+
+def test_commands_of_the_table_name_files_that_are_there() -> None:
+    for made in load_lister().read_made():
+        words = made.get("command", "").split()
+        named = [word for word in words if word.startswith("experiments/")]
+        for path in [*named, "experiments/" + made.get("stated", "README.md")]:
+            assert (BLUM.parents[1] / path).is_file(), path
+
+
+def test_a_result_that_changed_or_came_or_went_is_noticed(tmp_path: Path) -> None:
+    lister, page = load_lister(), (BLUM.parent / "README.md").read_text()
+    copy = tmp_path / "experiments"
+    shutil.copytree(BLUM.parent, copy, ignore=shutil.ignore_patterns("cache", "*.sqlite*"))
+    lister.HERE = copy
+    lister.TABLE = copy / "README.md"
+    assert find_table_faults(lister, page) == []
+    audit = copy / "digits" / "results" / "audit.json"
+    audit.write_text(audit.read_text().replace("0.05", "0.06", 1))
+    assert len(find_table_faults(lister, page)) == 2
+    audit.unlink()
+    assert "are not there" in " ".join(find_table_faults(lister, page))
+    shutil.copy(BLUM / "results" / "emnist.json", copy / "heart" / "results" / "new.json")
+    assert "nothing makes heart/results/new.json" in find_table_faults(lister, page)

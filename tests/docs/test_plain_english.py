@@ -10,7 +10,7 @@ SOURCE = ROOT / "src" / "fedaccord"
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "experiments").glob("*/README.md")),
+    *sorted((ROOT / "experiments").rglob("README.md")),
 ]
 PARTS = [*sorted(SOURCE.glob("*.py")), *sorted(p for p in SOURCE.iterdir() if p.is_dir())]
 

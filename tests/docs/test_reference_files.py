@@ -7,7 +7,7 @@ import pytest
 import typer.main
 
 from fedaccord._io import kinds
-from fedaccord._io.columns import SYNONYMS
+from fedaccord._io.kinds import SYNONYMS
 from fedaccord.cli import app
 from fedaccord.measurement import histograms, pilots
 

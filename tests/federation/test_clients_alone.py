@@ -19,9 +19,9 @@ from fedaccord.federation.training.loop import (
     train,
     update_locally,
 )
-from fedaccord.federation.training.optimizers import new_optimizer
 from fedaccord.federation.training.reference import train_plainly
 from fedaccord.federation.training.rng import Draws
+from fedaccord.federation.training.steps import new_optimizer
 
 
 def dropped_layers():

@@ -389,7 +389,7 @@ def test_numbers_are_learned_as_the_plain_loop_learns_them(kind, form) -> None:
 def test_the_partial_likelihood_is_that_of_its_definition() -> None:
     import torch
 
-    from fedaccord.federation.training.losses import find_losses
+    from fedaccord.federation.training.steps import find_losses
 
     random = np.random.default_rng(3)
     risks, times = random.normal(size=12), random.integers(1, 6, size=12).astype(float)

@@ -7,7 +7,7 @@ import pytest
 
 from fedaccord.games.measured import LearningCurve, find_needs, predict_accuracies, read_curves
 from fedaccord.measurement import pooling
-from fedaccord.measurement.agents import fit_agent
+from fedaccord.measurement.curve_fit import fit_agent
 from fedaccord.measurement.fit import Measurement, fit_curves
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.measurement.pooling import MOST_LOST, score_left_out

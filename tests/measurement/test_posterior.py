@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedaccord.measurement.agents import AgentFit, Grouped, fit_agent, list_starts
-from fedaccord.measurement.curve_fit import CURVE, CurveModel
+from fedaccord.measurement.curve_fit import (
+    CURVE,
+    AgentFit,
+    CurveModel,
+    Grouped,
+    fit_agent,
+    list_starts,
+)
 from fedaccord.measurement.pooling import EXPECTED, Population, make_design
 from fedaccord.measurement.posterior import draw_posterior
 from fedaccord.measurement.scatter import ALIKE, DOUBT, TYPICAL, Residuals, Scatter

@@ -10,8 +10,8 @@ from known_hospitals import pilots
 
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.posterior import CHAINS
+from fedaccord.planning.margins import APART, Reseeded, find_error, reseed_total
 from fedaccord.planning.plan import make_plan
-from fedaccord.planning.reseeding import APART, Reseeded, find_error, reseed_total
 from fedaccord.report.plan import show_plan
 from fedaccord.report.plan_contributions import describe_contributions
 from fedaccord.report.plan_page import plan_page

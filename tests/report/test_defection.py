@@ -15,7 +15,7 @@ from fedaccord.federation.runs.store import Outcome
 from fedaccord.report import defection
 from fedaccord.report.defection import audit_page, plot_defection
 from fedaccord.report.defection_verdicts import choose_tone, describe_audit, find_least_level
-from fedaccord.report.model import Mark, Table
+from fedaccord.report.model import Mark, Picture, Table
 
 NAMES = ("north", "south", "west")
 HOSTILE = "[bold]\x1b[31mx\u202e" + "y" * 60
@@ -457,6 +457,15 @@ def test_the_curve_has_a_tick_for_every_level_and_a_dashed_line_of_the_same_colo
     assert same_color(first.get_color(), dashed[names[1]].get_color())
     assert same_color(second.get_color(), dashed[names[3]].get_color())
     assert not same_color(first.get_color(), second.get_color())
+
+
+def test_bars_and_dashes_are_explained_only_where_they_are_drawn():
+    for number, note in ((2, "Bars: 95 % intervals."), (9, "")):
+        rules = {f"algorithm {n}": weak for n in range(number)}
+        page = audit_page(audit(rules, names=("north", "south")))
+        section = next(part for part in page.sections if part.heading == "What a defector gets")
+        (picture,) = (part for part in section.parts if isinstance(part, Picture))
+        assert picture.note.startswith(note) and bool(picture.note) == bool(note)
 
 
 def test_the_shares_of_the_curve_are_where_they_belong():

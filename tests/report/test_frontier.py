@@ -132,6 +132,14 @@ def test_intervals_of_samples_stay_within_the_figure(monkeypatch):
         assert draw(found).get_xlim()[1] >= 1.23
 
 
+def test_intervals_of_samples_that_are_moved_aside_stay_within_the_figure(monkeypatch):
+    monkeypatch.setattr(Frontier, "share", lambda self, one: (1.0, (0.5, 1.5)))
+    ax = figures.plot_frontier(three())
+    right = ax.get_xlim()[1]
+    inches = figures.AXIS * 7.6
+    assert right * (1 - figures.APART / inches) >= 1.5
+
+
 def test_the_second_figure_is_filled_where_a_cut_is_felt():
     found = marks(tables.plot_satisfied(three()))
     assert found == {
@@ -202,6 +210,14 @@ def test_the_page_begins_with_who_reaches_all_goals():
     (story,) = listings[-1]
     assert story == ("PLEDGED, measured: The plan asks 80 samples. It took 39 training runs.")
     assert "defection harms the others too" in page.html()
+
+
+def test_of_many_algorithms_the_verdict_names_a_few():
+    names = [f"A{n}" for n in range(20)]
+    found = frontier(*(contender(name, lenient, trials=4) for name in names))
+    assert found.conclusion == (
+        "No algorithm meets all 4 criteria. A0, A1, A2 and 17 more meet 2 of them."
+    )
 
 
 def test_a_comparison_on_further_samples_says_so_and_shows_both():

@@ -402,8 +402,23 @@ def test_linear_games_are_a_matrix_of_what_a_sample_is_worth():
     game = LinearGame([[2, 1], [0.003, 1]], [1, 1], agents=["A", "B"])
     ax = plot_overlap(game)
     cells = {(t.get_position()): t.get_text() for t in ax.texts}
-    assert cells == {(0, 0): "1", (1, 0): "0.5", (0, 1): "<.01", (1, 1): "1"}
+    assert cells == {(0, 0): "1.0", (1, 0): "0.5", (0, 1): "<.01", (1, 1): "1.0"}
     assert row_names(ax) == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("top", "labels"),
+    [
+        (1.5, ["0", "0.25", "0.50", "0.75", "1.00", "1.25", "1.50"]),
+        (600.0, ["0", "100", "200", "300", "400", "500", "600"]),
+    ],
+)
+def test_the_key_of_a_large_matrix_has_equal_digits_and_what_is_left_white(top, labels):
+    benefits = np.eye(30)
+    benefits[0, 1] = top
+    legend = plot_overlap(LinearGame(benefits, np.ones(30))).get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == labels
+    assert legend.get_title().get_text().endswith("row's agent, up to")
 
 
 def test_values_that_are_near_each_other_have_shades_of_their_own():

@@ -11,6 +11,8 @@ from fedaccord.charts import Chart, Line
 from fedaccord.errors import InputError
 from fedaccord.report import style
 from fedaccord.report.drawing import (
+    NARROW,
+    SIZE,
     cut_to_fit,
     figure_of,
     label_names,
@@ -105,6 +107,21 @@ def test_a_share_is_written_in_percent_and_the_goal_is_labelled():
     assert 0.7 in heights
     low, high = ax.get_ylim()
     assert low == 0 and 1 < high < 1.1
+
+
+def test_a_goal_of_nothing_is_the_goal_alone():
+    assert "goal" in rendered(plot_chart(chart(LINE, goal=0.0)))
+
+
+def test_ticks_stand_at_points_that_are_not_too_near_and_at_whole_rounds():
+    places = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+    line = Line("a", places, places)
+    wide, narrow = (plot_chart(chart(line), new_axes(size)) for size in (SIZE, NARROW))
+    assert sorted(wide.get_xticks()) == list(places)
+    assert sorted(narrow.get_xticks()) == [0.5, 0.6, 0.7, 0.8, 0.9, 0.99]
+    rounds = tuple(range(1, 13))
+    ticks = plot_chart(chart(Line("a", rounds, rounds))).get_xticks()
+    assert all(tick.is_integer() for tick in ticks)
 
 
 def test_no_text_is_taken_for_maths():

@@ -143,6 +143,26 @@ def test_no_line_ends_between_a_number_and_its_per_cent():
     assert "<span>5</span> <span>%</span>" in made
 
 
+def test_no_line_ends_within_an_option():
+    html = Page("t", "Run fedaccord pilots --next again.", "plain", ()).html()
+    assert 'pilots <span class="option">--next</span> again' in html
+    assert 'class="option"' not in Page("t", "A range -- or a--b, -->.", "plain", ()).html()
+
+
+def test_a_heading_is_not_said_again_above_the_figure_or_table_below_it():
+    table = Table("Who gives", ("agent",), (("a",),))
+    other = Table("Who takes", ("agent",), (("a",),))
+    html = Page("t", "v", "plain", (Section("Who gives", (table, other)),)).html()
+    assert '<caption id="t1" class="unseen">' in html
+    assert '<caption id="t2"><span>Who takes' in html
+
+
+def test_the_heads_of_stacked_cells_end_like_a_question_or_with_a_colon():
+    table = Table("t", ("agent", "Is it \u05d0?", "gives"), (("a", "words " * 8, "nothing"),))
+    html = Page("t", "v", "plain", (Section("s", (table,)),)).html()
+    assert re.findall('data-head="([^"]*)"', html) == ["Is it \u05d0?", "gives:"]
+
+
 def test_a_command_of_several_lines_keeps_them():
     made = simple("text", command="make demo\nfedaccord solve a.json").html()
     shown = made.partition("<code>")[2].partition("</code>")[0]

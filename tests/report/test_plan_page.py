@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import io
 import re
+import sys
 from functools import cache
 from importlib.resources import files
 
@@ -22,9 +23,9 @@ from fedaccord.planning.result import Certainty, Outcome, Plan
 from fedaccord.report.games_page import check_page
 from fedaccord.report.html import table_csv
 from fedaccord.report.model import Card, Fold, Listing, Mark, Picture, Section, Table
-from fedaccord.report.plan import show_plan
+from fedaccord.report.plan import list_doubts, show_plan
 from fedaccord.report.plan_alternatives import describe_tradeoffs
-from fedaccord.report.plan_answers import list_doubts, list_symbols
+from fedaccord.report.plan_answers import list_symbols
 from fedaccord.report.plan_certainty import describe_falls, list_certainties
 from fedaccord.report.plan_contributions import describe_contributions, list_contributions
 from fedaccord.report.plan_page import plan_page, plot_learning, plot_prospects, plot_tradeoffs
@@ -32,6 +33,7 @@ from fedaccord.wording import format_interval, format_samples
 
 pytest.importorskip("matplotlib")
 
+FOUND = "How the numbers were found"
 TWINS = LinearGame([[1.0, 1.1], [1.1, 1.0]], [100.0, 95.0], agents=["Left", "Right"])
 
 
@@ -176,6 +178,11 @@ def test_without_a_plan_the_page_says_which_goals_are_out_of_reach():
         terminal = next(part for part in show_plan(near) if isinstance(part, Table))
         assert rows(terminal)["University"][2] == "0.880"
     assert "Who gives how much" not in headings(page)
+    # Of a plan that there is not, nothing is told.
+    found = next(part for part in parts(page, Section) if part.heading == FOUND)
+    assert len(found.parts) == 1 and "The plan is" not in page.html()
+    told = next(part for part in parts(plan_page(planned()), Section) if part.heading == FOUND)
+    assert "The plan is an equilibrium" in told.parts[1]
 
 
 def test_equilibria_are_told_with_who_gives_and_who_envies():
@@ -283,6 +290,31 @@ def test_many_agents_are_told_in_part():
     assert "the agents that give most" in str(page.sections)
     text = "".join(str(part) for part in show_plan(plan))
     assert "agent by agent" not in text
+
+
+def test_of_many_agents_those_that_give_most_have_a_column():
+    plan = planned()
+    # Of eight agents the last two give, and one more where all have to be surer.
+    names = tuple(f"agent {n}" for n in range(8))
+    given = np.array([0.0] * 6 + [30, 40.0])
+    surer = np.array([0.0, 90] + [0] * 4 + [0, 40])
+    many = dataclasses.replace(
+        plan,
+        game=LinearGame(np.eye(8), np.full(8, 100.0), agents=names),
+        contributions=given,
+        certainties=(Certainty(0.9, given), Certainty(0.99, surer)),
+    )
+    heads = list_certainties(many).table("page").columns
+    assert heads[2:-1] == ("agent 1", "agent 7", "agent 6")
+
+
+def test_of_many_agents_those_that_give_most_have_a_curve(monkeypatch):
+    monkeypatch.setattr(sys.modules[plan_page.__module__], "CURVES", 1)
+    plan = dataclasses.replace(planned(), contributions=np.array([0.0, 10, 300, 20]))
+    titles = [picture.title for picture in parts(plan_page(plan), Picture)]
+    assert [title for title in titles if "curve of" in title] == [
+        f"The learning curve of {plan.name(2)}"
+    ]
 
 
 def test_names_that_mean_harm_are_only_names():

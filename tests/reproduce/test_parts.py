@@ -22,6 +22,7 @@ from processes import (
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.data import difficulty as trials
 from fedaccord.federation.runs import engines
+from fedaccord.federation.runs.engines import LocalEngine, Source
 from fedaccord.federation.runs.store import Run
 from fedaccord.reproduce import experiment, section_6_difficulty
 from fedaccord.reproduce import run as running
@@ -117,6 +118,42 @@ def test_a_part_without_its_data_is_no_finished_part(monkeypatch: pytest.MonkeyP
     assert_refused(run(*COMMAND, "--part", "1/1"), "there are no images")
     done = run("merge", "reproduction.part-1-of-1", "--into", "reproduction")
     assert "one part is missing or unfinished: 1 of 1" in done.stderr
+
+
+def test_the_requested_engine_makes_the_runs_of_audits_and_of_agents_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = ["reproduce", "--only", "solo-levels", "--only", "defection"]
+    here = result_of([*command, "--workers", 1, "--out", "here"])
+    asked = []
+
+    def make(source: Source, *, workers: int | None, address: str | None) -> LocalEngine:
+        asked.append((workers, address))
+        return LocalEngine(source)
+
+    monkeypatch.setitem(engines.ENGINES, "local", Untrained())
+    monkeypatch.setitem(engines.ENGINES, "ray", make)
+    assert result_of([*command, "--engine", "ray"]) == here
+    assert asked == [(None, None)] * 2
+    # Parts too.
+    done = run(*command, "--engine", "ray", "--workers", 2, "--part", "1/1")
+    assert (done.code, asked[2:]) == (0, [(2, None)] * 2), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--address", "auto"), "--address needs --engine ray"),
+        (("--engine", "slurm"), "--engine must be one of local, flower, ray"),
+        (("--engine", "ray", "--address", "a"), "host:port"),
+        (("--engine", "ray", "--workers", "0"), "1 or more"),
+    ],
+)
+def test_an_engine_that_cannot_be_had_is_refused_before_any_work(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    assert_refused(run("reproduce", *arguments), words)
+    assert not Path("reproduction").exists()
 
 
 class Untrained(AnyEngine):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from fedaccord._checks import as_numbers
-from fedaccord._io.columns import Type
+from fedaccord._io.kinds import Type
 from fedaccord.errors import InputError
 
 # Spaces and quotes that stand between thousands, a minus that is no hyphen, and signs of no width.

@@ -19,9 +19,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fedaccord._checks import clean_name, find_closest
-from fedaccord._io.columns import FAILED, MEANS, OWN, TOTALS, TYPES
 from fedaccord._io.files import TABLES, read_bytes, read_json, replace_file
-from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS, PROPOSAL, TableKind, simplify
+from fedaccord._io.kinds import (
+    FAILED,
+    HISTOGRAMS,
+    MEANS,
+    MEMBERS,
+    OWN,
+    PILOTS,
+    PROPOSAL,
+    TOTALS,
+    TYPES,
+    TableKind,
+    simplify,
+)
 from fedaccord._io.numbers import (
     ERROR,
     GROUPED,

@@ -1,4 +1,4 @@
-"""What all commands share: their order, faults in one sentence, exit codes, and showing a result.
+"""What all commands share: their order, faults, exit codes, words, and showing a result.
 
 Exit codes: 0 when all is well, 1 when the answer is no, 2 when the input is at fault; 130 after
 Ctrl-C. Each fault is one sentence on standard error.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
+import inspect
 import logging
 import math
 import os
@@ -28,7 +30,7 @@ from typer.models import ArgumentInfo
 from fedaccord._io.files import json_text
 from fedaccord._io.numbers import Marks, read_number, read_share
 from fedaccord._lazy import EXTRAS, imported
-from fedaccord.cli.replaced import Written, check_replaced
+from fedaccord.cli.destinations import check_destination
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError, OnlyPart
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.terminal import (
@@ -39,12 +41,13 @@ from fedaccord.report.terminal import (
     emit_text,
     prepare_streams,
     progress,
+    use_words,
     writing,
 )
 from fedaccord.wording import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from rich.console import RenderableType
 
@@ -65,6 +68,21 @@ FAULT = 2
 INTERRUPTED = 130
 # What a shell reports for a program that writes to a closed pipe.
 PIPE_CLOSED = 141
+
+# The words of a page.
+
+Title = Annotated[
+    str | None, typer.Option("--title", metavar="TEXT", help="Title of the page and the tables.")
+]
+AgentWord = Annotated[
+    str,
+    typer.Option(metavar="WORD", help="What to call an agent: hospital, or country/countries."),
+]
+SampleWord = Annotated[
+    str, typer.Option(metavar="WORD", help="What to call a sample: case, or biopsy/biopsies.")
+]
+# The most letters of a word and of a title.
+LONGEST_WORD, LONGEST_TITLE = 30, 150
 
 
 class Interrupted(Exception):
@@ -201,7 +219,7 @@ def main() -> NoReturn:
     raise SystemExit
 
 
-# What happens to a result.
+# The words of a page.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,6 +232,107 @@ class Wording:
 
     title: str | None = None
     words: Words = dataclasses.field(default_factory=Words)
+
+
+def add_wording(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command with the options --title, --agent-word and --sample-word.
+
+    The command gets them as `wording`, and hands that to `present`. Messages and errors follow
+    the words by themselves.
+    """
+
+    @functools.wraps(command)
+    def speak(*, wording: Wording, **given: Any) -> Any:
+        with use_words(wording.words):
+            return command(wording=wording, **given)
+
+    ours = {
+        "title": (Title, None),
+        "agent_word": (AgentWord, "agent"),
+        "sample_word": (SampleWord, "sample"),
+    }
+    return gather_options("wording", ours, read_wording, last=True)(speak)
+
+
+def gather_options(
+    name: str, ours: Mapping[str, tuple[Any, Any]], make: Callable[..., Any], *, last: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what gives a command options, which the command gets as one argument.
+
+    name: of the argument.
+    ours: the options, each with its annotation and its default, `...` for none.
+    make: makes the argument of the values, which it gets by name.
+    last: whether the options come last in the help, and not in the argument's place.
+    """
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    added = [
+        inspect.Parameter(key, kind, annotation=hint)
+        if usual is ...
+        else inspect.Parameter(key, kind, default=usual, annotation=hint)
+        for key, (hint, usual) in ours.items()
+    ]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def call(**given: Any) -> Any:
+            made = make(**{key: given.pop(key) for key in ours})
+            return command(**given, **{name: made})
+
+        hints = get_type_hints(command, include_extras=True)
+        shown: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command).parameters.values():
+            if parameter.name != name:
+                own = hints.get(parameter.name, parameter.annotation)
+                shown.append(parameter.replace(annotation=own))
+            elif not last:
+                shown += added
+        shown += added if last else []
+        call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+        call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+        return call
+
+    return decorate
+
+
+def read_wording(
+    title: str | None, agent_word: str = "agent", sample_word: str = "sample"
+) -> Wording:
+    """Return the user's words, or raise an InputError.
+
+    title: of the page; None for its own.
+    agent_word, sample_word: hospital, or with its plural, country/countries.
+    """
+    if title is not None:
+        _check_words(title, "--title", LONGEST_TITLE)
+    (one, many), (case, cases) = (
+        _read_word(text, option)
+        for text, option in ((agent_word, "--agent-word"), (sample_word, "--sample-word"))
+    )
+    return Wording(title, Words(one, case, many, cases))
+
+
+def _read_word(text: str, option: str) -> tuple[str, str]:
+    one, sign, many = (part.strip() for part in text.partition("/"))
+    for part in (one, many) if sign else (one,):
+        _check_words(part, option, LONGEST_WORD)
+        if not re.fullmatch(r"[^\W\d_][\w' -]*", part):
+            raise InputError(
+                f'{option} "{text}" must be a word, such as hospital, or a word and its plural, '
+                "such as country/countries"
+            )
+    return one, many
+
+
+def _check_words(text: str, option: str, longest: int) -> None:
+    if not text.strip():
+        raise InputError(f"{option} is empty; give a text, or leave the option out")
+    if len(text) > longest:
+        raise InputError(f"{option} has {len(text)} letters; use at most {longest}")
+    if not text.isprintable():
+        raise InputError(f"{option} must be one line without control characters")
+
+
+# What happens to a result.
 
 
 def present(
@@ -331,47 +450,6 @@ def check_report(report: str | None, *, keep: str | Path | None = None) -> None:
         except ValueError as error:
             # Settings of matplotlib's in the environment or in a file, read on import.
             raise InputError(f"matplotlib cannot be loaded for --report: {error}") from None
-
-
-def check_destination(
-    save: str,
-    suffixes: Sequence[str],
-    *,
-    keep: str | Path | Sequence[str | None] | None = None,
-    what: str = "file",
-    option: str = "--save",
-    written: Written | None = None,
-) -> None:
-    """Refuse a file that cannot be written before any time goes into its content.
-
-    save: the file's name, as it was given.
-    suffixes: what its name may end in.
-    keep: a file that must not be overwritten, or several.
-    what: what is written there, for the message.
-    option: that named the file, for the message.
-    written: the file that is written there; only a file of the same kind is replaced.
-    """
-    path = Path(save)
-    if path.suffix not in suffixes:
-        raise InputError(f"{option} needs a file that ends in {' or '.join(suffixes)}; got {save}")
-    if path.suffix == ".xlsx":
-        imported("openpyxl")
-    if path.exists() and not path.is_file():
-        raise InputError(
-            f"{option} would overwrite {save}, which is not a {what}; choose another name"
-        )
-    kept = [keep] if isinstance(keep, str | Path | None) else keep
-    there = [name for name in kept if name is not None and os.path.exists(name)]
-    if path.exists() and any(os.path.samefile(path, name) for name in there):
-        raise InputError(
-            f"{option} would overwrite {save}, which this command reads; choose another name"
-        )
-    if written is not None and path.exists():
-        check_replaced(path, written, option)
-    # Through a link to where the file will be.
-    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write {save}: the folder {folder} is missing or not writable")
 
 
 def check_folder(path: str, option: str) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from fedaccord.cli.app import (
     Wording,
+    add_wording,
     app,
     check_folder,
     check_report,
@@ -29,7 +30,6 @@ from fedaccord.cli.options import (
     Results,
     Workers,
     add_options,
-    add_wording,
     build_source,
     choose_algorithms,
     choose_engine,

@@ -10,8 +10,8 @@ import typer
 
 from fedaccord._io.files import json_text
 from fedaccord.cli.app import app, check_report, command_line, present, write_page
+from fedaccord.cli.destinations import Written, check_replaced
 from fedaccord.cli.options import AsJson, ReportFile
-from fedaccord.cli.replaced import Written, check_replaced
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import emit_text
 

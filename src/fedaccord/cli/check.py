@@ -11,6 +11,7 @@ import typer
 from fedaccord._checks import check_whole
 from fedaccord.cli.app import (
     Wording,
+    add_wording,
     app,
     check_report,
     command_line,
@@ -18,15 +19,7 @@ from fedaccord.cli.app import (
     describe_files,
     present,
 )
-from fedaccord.cli.options import (
-    AsJson,
-    Goals,
-    HistogramsFile,
-    Limits,
-    ReportFile,
-    SheetName,
-    add_wording,
-)
+from fedaccord.cli.options import AsJson, Goals, HistogramsFile, Limits, ReportFile, SheetName
 from fedaccord.cli.plan import check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.planning.basis import Wanted, set_limits

@@ -9,6 +9,7 @@ import typer
 from fedaccord._checks import check_choice
 from fedaccord.cli.app import (
     Wording,
+    add_wording,
     app,
     check_report,
     check_time_limit,
@@ -16,7 +17,7 @@ from fedaccord.cli.app import (
     present,
 )
 from fedaccord.cli.linear import Input, add_input, read_benefits
-from fedaccord.cli.options import AsJson, ReportFile, TimeLimit, add_wording
+from fedaccord.cli.options import AsJson, ReportFile, TimeLimit
 from fedaccord.errors import UnreachableError
 from fedaccord.report.terminal import complain, interruptible, progress
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedaccord._lazy import imported
-from fedaccord.cli.app import Wording, app, check_folder, complain_of, describe_files
-from fedaccord.cli.options import RESULTS, Goals, SheetName, add_wording
+from fedaccord.cli.app import Wording, add_wording, app, check_folder, complain_of, describe_files
+from fedaccord.cli.options import RESULTS, Goals, SheetName
 from fedaccord.cli.plan import fit_pilots
 from fedaccord.errors import InputError
 from fedaccord.planning.basis import Source, Wanted, read_histograms, read_linear_game

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord.cli.app import Wording, app, check_folder, check_report, command_line, present
+from fedaccord.cli.app import (
+    Wording,
+    add_wording,
+    app,
+    check_folder,
+    check_report,
+    command_line,
+    present,
+)
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -19,7 +27,6 @@ from fedaccord.cli.options import (
     Results,
     Workers,
     add_options,
-    add_wording,
     build_source,
     choose_algorithms,
     choose_engine,

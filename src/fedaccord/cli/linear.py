@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedaccord._checks import check_real
-from fedaccord.cli.app import complain_of, describe_files
-from fedaccord.cli.options import Goals, HistogramsFile, Limits, SheetName, gather_options
+from fedaccord.cli.app import complain_of, describe_files, gather_options
+from fedaccord.cli.options import Goals, HistogramsFile, Limits, SheetName
 from fedaccord.cli.plan import Harm, check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game

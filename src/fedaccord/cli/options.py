@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import re
 import tomllib
 from contextlib import contextmanager
 from importlib import resources
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from fedaccord._checks import check_known, check_workers, cores
-from fedaccord.cli.app import Interrupted, Wording
+from fedaccord.cli.app import Interrupted
 from fedaccord.errors import InputError
-from fedaccord.report.terminal import complain, show_count, use_words
-from fedaccord.wording import Words, count, pluralize
+from fedaccord.report.terminal import complain, show_count
+from fedaccord.wording import count, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,19 +87,6 @@ ReportFile = Annotated[
     str | None,
     typer.Option("--report", metavar="FILE.html", help="Write an HTML page to this file."),
 ]
-
-Title = Annotated[
-    str | None, typer.Option("--title", metavar="TEXT", help="Title of the page and the tables.")
-]
-AgentWord = Annotated[
-    str,
-    typer.Option(metavar="WORD", help="What to call an agent: hospital, or country/countries."),
-]
-SampleWord = Annotated[
-    str, typer.Option(metavar="WORD", help="What to call a sample: case, or biopsy/biopsies.")
-]
-# The most letters of a word and of a title.
-LONGEST_WORD, LONGEST_TITLE = 30, 150
 
 # Where runs are made, and what keeps them.
 
@@ -199,107 +185,6 @@ def _read_numbers(text: str | None, option: str) -> list[float] | None:
         raise InputError(
             f'{option} must be numbers separated by commas, such as 1,.5; got "{text}"'
         ) from None
-
-
-# The words of a page.
-
-
-def add_wording(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command with the options --title, --agent-word and --sample-word.
-
-    The command gets them as `wording`, and hands that to `present`. Messages and errors follow
-    the words by themselves.
-    """
-
-    @functools.wraps(command)
-    def speak(*, wording: Wording, **given: Any) -> Any:
-        with use_words(wording.words):
-            return command(wording=wording, **given)
-
-    ours = {
-        "title": (Title, None),
-        "agent_word": (AgentWord, "agent"),
-        "sample_word": (SampleWord, "sample"),
-    }
-    return gather_options("wording", ours, read_wording, last=True)(speak)
-
-
-def gather_options(
-    name: str, ours: Mapping[str, tuple[Any, Any]], make: Callable[..., Any], *, last: bool = False
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what gives a command options, which the command gets as one argument.
-
-    name: of the argument.
-    ours: the options, each with its annotation and its default, `...` for none.
-    make: makes the argument of the values, which it gets by name.
-    last: whether the options come last in the help, and not in the argument's place.
-    """
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    added = [
-        inspect.Parameter(key, kind, annotation=hint)
-        if usual is ...
-        else inspect.Parameter(key, kind, default=usual, annotation=hint)
-        for key, (hint, usual) in ours.items()
-    ]
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def call(**given: Any) -> Any:
-            made = make(**{key: given.pop(key) for key in ours})
-            return command(**given, **{name: made})
-
-        hints = get_type_hints(command, include_extras=True)
-        shown: list[inspect.Parameter] = []
-        for parameter in inspect.signature(command).parameters.values():
-            if parameter.name != name:
-                own = hints.get(parameter.name, parameter.annotation)
-                shown.append(parameter.replace(annotation=own))
-            elif not last:
-                shown += added
-        shown += added if last else []
-        call.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-        call.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-        return call
-
-    return decorate
-
-
-def read_wording(
-    title: str | None, agent_word: str = "agent", sample_word: str = "sample"
-) -> Wording:
-    """Return the user's words, or raise an InputError.
-
-    title: of the page; None for its own.
-    agent_word, sample_word: hospital, or with its plural, country/countries.
-    """
-    if title is not None:
-        _check_words(title, "--title", LONGEST_TITLE)
-    (one, many), (case, cases) = (
-        _read_word(text, option)
-        for text, option in ((agent_word, "--agent-word"), (sample_word, "--sample-word"))
-    )
-    return Wording(title, Words(one, case, many, cases))
-
-
-def _read_word(text: str, option: str) -> tuple[str, str]:
-    one, sign, many = (part.strip() for part in text.partition("/"))
-    for part in (one, many) if sign else (one,):
-        _check_words(part, option, LONGEST_WORD)
-        if not re.fullmatch(r"[^\W\d_][\w' -]*", part):
-            raise InputError(
-                f'{option} "{text}" must be a word, such as hospital, or a word and its plural, '
-                "such as country/countries"
-            )
-    return one, many
-
-
-def _check_words(text: str, option: str, longest: int) -> None:
-    if not text.strip():
-        raise InputError(f"{option} is empty; give a text, or leave the option out")
-    if len(text) > longest:
-        raise InputError(f"{option} has {len(text)} letters; use at most {longest}")
-    if not text.isprintable():
-        raise InputError(f"{option} must be one line without control characters")
 
 
 # The config, and what is made of it.
@@ -444,9 +329,11 @@ def open_results(results: str, part: Part | None) -> Iterator[str | RunStore]:
 
 def read_part(part: str | None) -> Part | None:
     """Return the part that --part names, or raise an InputError."""
+    if part is None:
+        return None
     from fedaccord.federation.runs.parts import Part
 
-    return None if part is None else Part.parse(part)
+    return Part.parse(part)
 
 
 def count_kept(results: str) -> int:

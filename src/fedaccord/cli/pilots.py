@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedaccord.cli.app import (
-    Wording,
-    app,
-    check_destination,
-    complain_of,
-    present,
-)
+from fedaccord.cli.app import Wording, add_wording, app, complain_of, present
+from fedaccord.cli.destinations import Written, check_destination
 from fedaccord.cli.options import (
     RESULTS,
     Address,
@@ -28,7 +23,6 @@ from fedaccord.cli.options import (
     Results,
     SheetName,
     Workers,
-    add_wording,
     read_config,
 )
 from fedaccord.cli.plan import (
@@ -40,7 +34,6 @@ from fedaccord.cli.plan import (
     fit_pilots,
     prepare_pilots,
 )
-from fedaccord.cli.replaced import Written
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import override
 from fedaccord.planning.basis import Wanted, set_limits

@@ -12,8 +12,8 @@ import typer
 
 from fedaccord.cli.app import (
     Wording,
+    add_wording,
     app,
-    check_destination,
     check_folder,
     check_report,
     check_time_limit,
@@ -22,6 +22,7 @@ from fedaccord.cli.app import (
     describe_files,
     present,
 )
+from fedaccord.cli.destinations import Written, check_destination
 from fedaccord.cli.kept import KeptWorths, read_kept
 from fedaccord.cli.options import (
     RESULTS,
@@ -37,14 +38,12 @@ from fedaccord.cli.options import (
     SheetName,
     TimeLimit,
     Workers,
-    add_wording,
     build_source,
     choose_algorithms,
     choose_engine,
     explain_interrupt,
     read_config,
 )
-from fedaccord.cli.replaced import Written
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.config.sections import override
 from fedaccord.planning.basis import (

@@ -15,7 +15,15 @@ from fedaccord._checks import check_workers, cores
 from fedaccord._io.files import json_text, read_json, replace_file
 from fedaccord._lazy import imported
 from fedaccord.cli.app import Interrupted, app, check_report, command_line, present
-from fedaccord.cli.options import AsJson, PartOption, ReportFile
+from fedaccord.cli.options import (
+    Address,
+    AsJson,
+    EngineName,
+    PartOption,
+    ReportFile,
+    Workers,
+    choose_engine,
+)
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.report.terminal import complain, show_stages
 from fedaccord.wording import count, format_duration
@@ -46,9 +54,9 @@ def reproduce(
         str,
         typer.Option(metavar="DIR", help="Folder for the page, its figures and finished runs."),
     ] = "reproduction",
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Parallel runs. Default: one per core.")
-    ] = None,
+    workers: Workers = None,
+    engine: EngineName = "local",
+    address: Address = None,
     part: PartOption = None,
     claims: Annotated[bool, typer.Option("--list", help="List the claims and exit.")] = False,
     report: ReportFile = None,
@@ -66,10 +74,10 @@ def reproduce(
     if quick and full:
         raise InputError("--quick and --full exclude each other; use one of them")
     minutes = running.minutes(only, full=full)
-    workers = check_workers(cores() if workers is None else workers)
+    place = _choose_place(engine, workers, address)
     check_report(report)
     if part is not None:
-        _make_part(part, out, only, full=full, workers=workers)
+        _make_part(part, out, only, full=full, place=place)
     folder = _make_folder(_read_out(out))
     result = folder / f"{STEMS[full]}.json"
     page = _page_file(report, result)
@@ -80,7 +88,7 @@ def reproduce(
             only,
             full=full,
             folder=folder,
-            workers=workers,
+            **place,
             earlier=_read_earlier(result, full=full),
             tell=tell,
             finished=lambda row, so_far: _save_row(row, so_far, result),
@@ -97,8 +105,17 @@ def reproduce(
     return code
 
 
+def _choose_place(engine: str, workers: int | None, address: str | None) -> dict[str, Any]:
+    """Return where runs are made and how many at a time, or raise an InputError."""
+    if engine == "local" and address is None:
+        # Without importing engines: most claims need no training, and none of its extra.
+        return {"workers": check_workers(cores() if workers is None else workers)}
+    maker, workers = choose_engine(engine, workers, address)
+    return {"engine": maker, "workers": workers}
+
+
 def _make_part(
-    part: str, out: str, only: list[str] | None, *, full: bool, workers: int
+    part: str, out: str, only: list[str] | None, *, full: bool, place: dict[str, Any]
 ) -> NoReturn:
     """Make a part of the training in a folder next to --out; raise OnlyPart at the end."""
     from fedaccord.federation.runs.parts import Part
@@ -109,7 +126,7 @@ def _make_part(
         raise InputError(f"--part needs --out with a name of its own; got --out {out}")
     own = _make_folder(one.name_file(whole))
     with _work_in(own), show_stages() as tell:
-        raise make_part(one, only, full=full, folder=whole, workers=workers, tell=tell)
+        raise make_part(one, only, full=full, folder=whole, tell=tell, **place)
 
 
 def _list_claims(claims: Mapping[str, Claim], *, as_json: bool) -> int:

@@ -10,16 +10,16 @@ import typer
 from fedaccord._checks import check_whole
 from fedaccord.cli.app import (
     Wording,
+    add_wording,
     app,
-    check_destination,
     check_report,
     check_time_limit,
     command_line,
     present,
 )
+from fedaccord.cli.destinations import Written, check_destination
 from fedaccord.cli.linear import Input, add_input, read_paid
-from fedaccord.cli.options import AsJson, ReportFile, TimeLimit, add_wording
-from fedaccord.cli.replaced import Written
+from fedaccord.cli.options import AsJson, ReportFile, TimeLimit
 from fedaccord.errors import UnreachableError, UnsolvedError
 from fedaccord.report.terminal import complain, interruptible, progress
 

@@ -11,25 +11,18 @@ import typer
 
 from fedaccord.cli.app import (
     Wording,
+    add_wording,
     app,
-    check_destination,
     check_report,
     check_time_limit,
     command_line,
     describe_files,
     present,
 )
+from fedaccord.cli.destinations import Written, check_destination
 from fedaccord.cli.kept import Holdings, KeptWorths, describe_option, read_kept
-from fedaccord.cli.options import (
-    AsJson,
-    GameFile,
-    Limits,
-    ReportFile,
-    TimeLimit,
-    add_wording,
-)
+from fedaccord.cli.options import AsJson, GameFile, Limits, ReportFile, TimeLimit
 from fedaccord.cli.plan import Harm, check_wanted
-from fedaccord.cli.replaced import Written
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.planning.basis import Wanted, set_limits
 from fedaccord.report.model import Mark

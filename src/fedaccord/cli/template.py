@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fedaccord.cli.app import app
-from fedaccord.cli.options import AgentWord, SampleWord, read_wording
+from fedaccord.cli.app import AgentWord, SampleWord, app, read_wording
 from fedaccord.report.terminal import emit_text, plain
 from fedaccord.wording import join_with_and
 

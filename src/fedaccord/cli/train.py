@@ -11,14 +11,15 @@ from fedaccord._checks import check_whole
 from fedaccord.cli.app import (
     Interrupted,
     Wording,
+    add_wording,
     app,
-    check_destination,
     check_folder,
     check_report,
     command_line,
     complain_of,
     present,
 )
+from fedaccord.cli.destinations import Written, check_destination
 from fedaccord.cli.options import (
     CACHE,
     AsJson,
@@ -26,13 +27,11 @@ from fedaccord.cli.options import (
     ConfigFile,
     PartOption,
     ReportFile,
-    add_wording,
     choose_algorithms,
     prepare_building,
     read_config,
     read_part,
 )
-from fedaccord.cli.replaced import Written
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import override
 from fedaccord.report.terminal import progress, show_count

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, as_numbers, check_finite
 from fedaccord.check import Check, check
+from fedaccord.check.decide import has_no_envy
 from fedaccord.equilibria.linear.envy_free import envy_free_linear
 from fedaccord.equilibria.linear.optimal import optimal_linear
 from fedaccord.equilibria.linear.stable import stable_linear
@@ -32,7 +33,6 @@ from fedaccord.equilibria.result import (
 )
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
-from fedaccord.games.envy import has_no_envy
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.rows import RowGame
 

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -19,8 +19,10 @@ from torch import Tensor, nn
 from fedaccord._checks import Indices, Vector, frozen
 from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Counts
-from fedaccord.federation.goals import ClientGoal, check_goals, find_labels
 from fedaccord.federation.models.networks import dropouts
+
+if TYPE_CHECKING:
+    from fedaccord.federation.goals import ClientGoal
 
 Points: TypeAlias = tuple[Any, Any]
 Weights: TypeAlias = Mapping[str, NDArray[Any]]
@@ -86,6 +88,8 @@ class Client:
         if goals is not None:
             if requirement is not None:
                 raise InputError(f"{self.name} has both a requirement and goals: give one of them")
+            from fedaccord.federation.goals import check_goals
+
             own["goals"] = wanted = check_goals(goals, self.name)
             requirement = wanted[0].requirement
             if len(wanted) == 1 and wanted[0].is_plain:
@@ -115,6 +119,10 @@ class Client:
     @property
     def kind(self) -> str:
         """What its labels are, by its goals: "classes", "amounts" or "times"."""
+        if not self.goals:
+            return "classes"
+        from fedaccord.federation.goals import find_labels
+
         return find_labels(self.goals, self.name)
 
     @property
@@ -171,6 +179,8 @@ class Client:
     @property
     def listed_goals(self) -> tuple[ClientGoal, ...]:
         """Its goals; an accuracy where it has a requirement."""
+        from fedaccord.federation.goals import ClientGoal
+
         return self.goals or (ClientGoal("accuracy", self.requirement),)
 
     @property

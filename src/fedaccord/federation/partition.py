@@ -19,10 +19,10 @@ from fedaccord.federation.algorithms.base import Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.data.dataset import Dataset, Preparation
 from fedaccord.federation.data.pretraining import ModelMaker
-from fedaccord.federation.goals import ClientGoal, GoalRule, Mask, find_group
 from fedaccord.federation.training.rng import stream
 
 if TYPE_CHECKING:
+    from fedaccord.federation.goals import ClientGoal, GoalRule, Mask
     from fedaccord.federation.runs.engines import Source
 
 HALVES = ("first", "second")
@@ -113,6 +113,10 @@ class Dealing:
     @cached_property
     def _groups(self) -> list[Mask | None]:
         """Which points of the data are in the group of each goal; None for all."""
+        if not self.rules:
+            return []
+        from fedaccord.federation.goals import find_group
+
         data = self._parts[0]
         return [None if rule.group is None else find_group(rule.group, data) for rule in self.rules]
 

@@ -29,7 +29,7 @@ from fedaccord.federation.defection.curves import (
 )
 from fedaccord.federation.defection.intervals import Interval, Proportion
 from fedaccord.wording import format_low_part as percent
-from fedaccord.wording import join_with_and
+from fedaccord.wording import join_with_and, name_few
 
 # The criteria that a share must reach; it must not exceed the others.
 AT_LEAST = ("satisfied", "others")
@@ -301,7 +301,7 @@ class Frontier(Displayed):
         counts = {name: sum(one.reached for one in goals) for name, goals in found.items()}
         best, most = max(counts.values()), len(self.reached(self.contenders[0]))
         names = [name for name, count in counts.items() if count == best]
-        meet = f"{join_with_and(names)} {'meets' if len(names) == 1 else 'meet'}"
+        meet = f"{name_few(names)} {'meets' if len(names) == 1 else 'meet'}"
         if best == 0:
             return f"No algorithm meets any of the {most} criteria."
         if best < most:
@@ -309,7 +309,7 @@ class Frontier(Displayed):
         sure = [name for name in names if all(one.sure for one in found[name])]
         if not sure:
             return f"{meet} all {most} criteria, but the 95 % intervals leave a doubt."
-        certain = "The" if sure == names else f"For {join_with_and(sure)}, the"
+        certain = "The" if sure == names else f"For {name_few(sure)}, the"
         return f"{meet} all {most} criteria. {certain} 95 % intervals confirm it."
 
     @property

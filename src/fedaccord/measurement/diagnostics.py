@@ -15,7 +15,7 @@ from fedaccord.measurement.curve_fit import CURVE
 from fedaccord.wording import capitalize_first, count, format_goal, pluralize
 
 if TYPE_CHECKING:
-    from fedaccord.measurement.agents import AgentFit
+    from fedaccord.measurement.curve_fit import AgentFit
     from fedaccord.measurement.fit import Measurement
 
 Kind: TypeAlias = Literal[

@@ -15,8 +15,9 @@ from fedaccord._lazy import Displayed
 from fedaccord.errors import InputError
 from fedaccord.games.chances import Chances, Fading, Judged
 from fedaccord.games.measured import MeasuredGame, find_needs, nearest_goals, predict_accuracies
-from fedaccord.measurement.agents import (
+from fedaccord.measurement.curve_fit import (
     AgentFit,
+    Stack,
     centre_fit,
     describe_agent,
     find_residuals,
@@ -24,7 +25,6 @@ from fedaccord.measurement.agents import (
     list_starts,
     shape,
 )
-from fedaccord.measurement.curve_fit import Stack
 from fedaccord.measurement.diagnostics import Doubt, find_doubts
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.measurement.pooling import Pooling, Population, check_pooling, leave_out

@@ -19,8 +19,7 @@ from fedaccord._checks import (
     find_closest,
     frozen,
 )
-from fedaccord._io.columns import NO_LABELS, TOTALS
-from fedaccord._io.kinds import HISTOGRAMS, simplify
+from fedaccord._io.kinds import HISTOGRAMS, NO_LABELS, TOTALS, simplify
 from fedaccord._io.numbers import SUPPRESSED, Suspicion, find_middle
 from fedaccord._io.table import Rows, Sheet, read_rows
 from fedaccord.errors import InputError

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, stdtr
 
 from fedaccord._checks import Matrix, Vector, as_numbers, check_real
-from fedaccord._io.columns import FAILED
-from fedaccord._io.kinds import PILOTS
+from fedaccord._io.kinds import FAILED, PILOTS
 from fedaccord._io.numbers import Exact, Marks, read_number
 from fedaccord._io.table import Rows, format_table, read_rows, write_table
 from fedaccord.errors import InputError, UnreachableError

@@ -20,8 +20,7 @@ from fedaccord._checks import (
     find_closest,
     frozen,
 )
-from fedaccord._io.columns import FAILED, OWN
-from fedaccord._io.kinds import PILOTS
+from fedaccord._io.kinds import FAILED, OWN, PILOTS
 from fedaccord._io.numbers import Merged, Suspicion
 from fedaccord._io.table import Rows, Sheet, format_table, read_rows, write_table
 from fedaccord.errors import InputError

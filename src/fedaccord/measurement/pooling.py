@@ -26,8 +26,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedaccord._checks import Matrix, Vector
-from fedaccord.measurement.agents import AgentFit, Grouped, fit_agent, list_starts
-from fedaccord.measurement.curve_fit import CURVE, Prior, Stack
+from fedaccord.measurement.curve_fit import (
+    CURVE,
+    AgentFit,
+    Grouped,
+    Prior,
+    Stack,
+    fit_agent,
+    list_starts,
+)
 
 # The places of floor, head and pace among the parameters; the worth of others comes after CURVE.
 SHARED = (0, 2, 3)

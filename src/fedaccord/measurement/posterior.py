@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedaccord._checks import Matrix, Vector
-from fedaccord.measurement.agents import AgentFit, Grouped
-from fedaccord.measurement.curve_fit import Stack, Task
+from fedaccord.measurement.curve_fit import AgentFit, Grouped, Stack, Task
 from fedaccord.measurement.pooling import Population, Populations, make_design
 from fedaccord.measurement.scatter import Scatter, Shared
 

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Vector, clean_name
-from fedaccord._io.columns import OWN
-from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS
+from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, OWN, PILOTS
 from fedaccord._io.numbers import Marks, read_number
 from fedaccord._io.table import Rows, format_table, write_table
 from fedaccord.errors import InputError

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from fedaccord._checks import Vector, frozen
+from fedaccord.check.decide import find_envy
 from fedaccord.equilibria.result import Interval, Solution
 from fedaccord.equilibria.whole import round_equilibrium
 from fedaccord.errors import InputError
 from fedaccord.games.chances import Judged
-from fedaccord.games.envy import find_envy
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, nearest_goals, predict_accuracies
 from fedaccord.measurement.fit import Measurement, Unreachable
-from fedaccord.planning.margins import Aim, MarginSearch
+from fedaccord.planning.margins import Aim, MarginSearch, Reseeded, find_surer, reseed_total
 from fedaccord.planning.probabilities import (
     Chances,
     Estimate,
@@ -27,7 +27,6 @@ from fedaccord.planning.probabilities import (
     spread,
     spread_of,
 )
-from fedaccord.planning.reseeding import Reseeded, find_surer, reseed_total
 from fedaccord.planning.result import Certainty, Outcome, Plan, Tradeoff
 from fedaccord.planning.selection import (
     MOST_AGENTS,

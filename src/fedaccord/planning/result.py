@@ -26,8 +26,8 @@ from fedaccord.wording import name_few
 if TYPE_CHECKING:
     from fedaccord.allocation import Allocation
     from fedaccord.check import Check
+    from fedaccord.planning.margins import Reseeded
     from fedaccord.planning.remedies import Change
-    from fedaccord.planning.reseeding import Reseeded
 
 # A total is known well if its interval is no wider than this part of it.
 NARROW = 0.5

@@ -52,7 +52,9 @@ def list_verdict(plan: Plan) -> list[str]:
     if plan.measurement is None:
         said += [_describe_stability(plan), _compare_with_alone(plan), _describe_basis(plan)]
     else:
-        said += [describe_carried(plan.game, find_carried(plan)), *_list_certainty(plan)]
+        if carried := find_carried(plan):
+            said.append(describe_carried(plan.game, carried))
+        said += _list_certainty(plan)
         said += [_compare_with_alone(plan)]
         said += [_describe_recipients(plan), describe_defection(plan)]
     return [sentence for sentence in said if sentence]

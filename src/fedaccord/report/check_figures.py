@@ -8,7 +8,7 @@ import numpy as np
 
 from fedaccord._checks import Indices
 from fedaccord.check import Check
-from fedaccord.games.envy import LISTED
+from fedaccord.check.decide import LISTED
 from fedaccord.report import style
 from fedaccord.report.drawing import finish, new_axes, short, styled, write_beside
 from fedaccord.report.games import ROWS, tabulate_needs

@@ -423,15 +423,21 @@ def _show_answers(found: DefectionAudit) -> Iterator[Part]:
 
 def _show_curves(found: DefectionAudit) -> Iterator[Part]:
     from fedaccord.federation.defection.chart import defection_chart
-    from fedaccord.report.drawing import picture_of
+    from fedaccord.report.drawing import MANY_LINES, picture_of
 
     yield " ".join(explain_shares(found))
     chart = defection_chart(found)
     note = "Bars: 95 % intervals."
     if any(line.of for line in chart.lines):
         note += " Dashed line: the agent for which defection fails most often."
+    # Of too many lines to tell apart, neither is drawn.
+    note = note if len(chart.lines) <= MANY_LINES else ""
     yield replace(picture_of(chart), draw=lambda ax: plot_defection(found, ax), note=note)
     yield list_levels(found)
+    if len(found.clients) > 1:
+        yield _list_by_level(found, OTHERS, lambda satisfied: satisfied.others)
+        if any(0 in curve.contributions for curve in found.curves):
+            yield DILUTED
     tables = differences.compare_with_first(found), differences.compare_with_full(found)
     if compared := [table for table in tables if table is not None]:
         yield from compared
@@ -459,10 +465,6 @@ def _show_agents(found: DefectionAudit) -> Iterator[Part]:
             worst = curve.find_worst_off()
             said += f". Defection fails most often for {worst}." if worst else "."
         yield Section(curve.algorithm, (said, _list_agents_down(found, curve)))
-    if len(found.clients) > 1:
-        yield _list_by_level(found, OTHERS, lambda satisfied: satisfied.others)
-        if any(0 in curve.contributions for curve in found.curves):
-            yield DILUTED
 
 
 def _list_agents_down(found: DefectionAudit, curve: DefectionCurve) -> Table:
@@ -473,7 +475,7 @@ def _list_agents_down(found: DefectionAudit, curve: DefectionCurve) -> Table:
     ):
         # In per cent, where the agent could be the defector.
         shares = [
-            round(100 * share.p, 1) if share.trials and (asked or point.level == 1) else None
+            round(100 * share.p) if share.trials and (asked or point.level == 1) else None
             for point in curve.levels
             for share in [point.judged.clients[agent]]
         ]

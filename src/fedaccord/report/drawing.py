@@ -11,7 +11,7 @@ import io
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from itertools import count, pairwise
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedaccord._lazy import imported
@@ -421,14 +421,20 @@ def set_logarithmic(ax: Axes) -> None:
 
 
 def _set_places(ax: Axes, chart: Chart) -> None:
-    """Put ticks where points are, if they are few; let heights start at nothing."""
+    """Put ticks where points are, if they are few and not too near; heights start at nothing."""
     places = sorted({x for line in chart.lines if not line.reference for x in line.x})
     width = size_of(ax)[0]
-    nearest = min((b - a for a, b in pairwise(places)), default=0.0)
-    if 1 < len(places) <= 8 and nearest * width * PLOT_SHARE > 0.4 * (places[-1] - places[0]):
-        ax.xaxis.set_major_locator(FixedLocator(places))
+    if 1 < len(places) <= 8:
+        room = 0.4 * (places[-1] - places[0]) / (width * PLOT_SHARE)
+        ticks = [places[-1]]
+        for place in reversed(places):
+            if place <= ticks[-1] - room:
+                ticks.append(place)
+        ax.xaxis.set_major_locator(FixedLocator(ticks))
     else:
-        ax.xaxis.set_major_locator(MaxNLocator("auto" if width > NARROW[0] else 5))
+        most: int | Literal["auto"] = "auto" if width > NARROW[0] else 5
+        whole = all(float(place).is_integer() for place in places)
+        ax.xaxis.set_major_locator(MaxNLocator(most, integer=whole))
     low, high = ax.get_ylim()
     heights = [y for line in chart.lines for y in (*line.y, *line.low) if math.isfinite(y)]
     if chart.percent:
@@ -440,7 +446,7 @@ def _set_places(ax: Axes, chart: Chart) -> None:
 
 def _put_goal(ax: Axes, goal: float, *, percent: bool) -> None:
     ax.axhline(goal, color=style.INK, linewidth=1, linestyle=(0, (1, 2)))
-    text = f"goal {format_percent_tick(goal) if percent else format_tick(goal)}"
+    text = f"goal {format_percent_tick(goal)}" if percent else "goal"
     ax.text(
         *(1.01, goal, text),
         transform=ax.get_yaxis_transform(),

@@ -113,12 +113,12 @@ def _draw(
     known = [place for place in places if place.height.trials]
     with styled():
         # As far as the marks, their intervals and marks moved aside reach.
-        ends = (end for p in known for end in (1.05 * p.share, p.ends[1] if p.ends else 0.0))
-        right = max(1.05, *ends, 0.0)
+        ends = [max(1.05 * p.share, p.ends[1] if p.ends else 0.0) for p in known]
+        right = max([1.05, *ends])
         shifts = _choose_shifts(known, right)
         width = AXIS * size_of(ax)[0]
-        moved = (p.share / (1 - min(by / width, 0.5)) for p, by in zip(known, shifts, strict=True))
-        right = max(right, *moved, 0.0)
+        moved = (end / (1 - min(by / width, 0.5)) for end, by in zip(ends, shifts, strict=True))
+        right = max([right, *moved])
         ax.set_xlim(0, right)
         ax.set_ylim(-0.04, 1.04)
         _put_region(ax, frontier.goals.samples, *heights)

@@ -71,6 +71,8 @@ RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0
 LEFTWARD = re.compile(f"[{RIGHT_TO_LEFT}]+(?:[^\\w]*[{RIGHT_TO_LEFT}]+)*")
 # Between a number and its sign no line ends.
 PER_CENT = re.compile(r"(?<=\d) %")
+# An option of a command, which no line end divides.
+OPTION = re.compile(r"(?<!\S)--[a-z][\w-]*")
 
 
 # Tables.
@@ -297,17 +299,22 @@ class _Builder:
 
     def section(self, section: Section, level: int = 2) -> dict[str, Any]:
         self.sections += 1
+        number, heading = self.sections, section.heading
+        parts = [self.part(part, level + 1) for part in section.parts]
+        for part, shown in zip(section.parts, parts, strict=True):
+            # The heading says it already.
+            shown["unseen"] = heading == getattr(part, "title", getattr(part, "caption", None))
         return {
             "kind": "section",
-            "id": f"s{self.sections}",
-            "heading": section.heading,
+            "id": f"s{number}",
+            "heading": heading,
             "level": min(level, 6),
-            "parts": [self.part(part, level + 1) for part in section.parts],
+            "parts": parts,
         }
 
     def table(self, table: Table) -> dict[str, Any]:
         self.tables += 1
-        size = {"long": len(table.rows) > LONG, "tall": len(table.rows) > TALL}
+        size = {"long": len(table.rows) > LONG, "tall": len(table.rows) > TALL, "unseen": False}
         return {"id": f"t{self.tables}", "table": lay_out(table), **size}
 
     def picture(self, picture: Picture) -> dict[str, Any]:
@@ -430,4 +437,5 @@ def _show_hidden(value: Any) -> Any:
 def _write_text(text: str) -> Markup:
     """Keep names written from right to left from moving the words round them, and 5 % together."""
     shown = PER_CENT.sub("\u00a0%", str(escape(plain(text))))
+    shown = OPTION.sub(lambda found: f'<span class="option">{found[0]}</span>', shown)
     return Markup(LEFTWARD.sub(lambda found: f"<bdi>{found[0]}</bdi>", shown))

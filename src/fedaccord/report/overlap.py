@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,16 @@ from fedaccord._checks import Indices, Matrix, Vector
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import Game
 from fedaccord.report import style
-from fedaccord.report.drawing import finish, label_names, new_axes, set_axes, styled, write_beside
+from fedaccord.report.drawing import (
+    finish,
+    label_names,
+    new_axes,
+    set_axes,
+    size_of,
+    styled,
+    wrap_lines,
+    write_beside,
+)
 from fedaccord.report.games_figures import (
     SHORT_NAME,
     TOLD,
@@ -28,10 +37,12 @@ from fedaccord.report.games_figures import (
 from fedaccord.report.model import Picture, Table
 from fedaccord.wording import (
     capitalize_first,
+    choose_places,
     count,
     format_amount,
     format_cell,
     format_percent,
+    format_places,
     join_first,
 )
 
@@ -377,7 +388,7 @@ def _draw_pairs(found: Pairs, game: Game, ax: Axes) -> None:
         ax.set_xlabel(_wrap(ax, found.what))
     else:
         _draw_cells(ax, values)
-        _draw_key(ax, _ends(values), found.what)
+        _draw_key(ax, values, found.what)
     _square(ax, size, len(givers))
 
 
@@ -390,11 +401,12 @@ def _ends(values: Matrix) -> tuple[float, float]:
 def _write_cells(ax: Axes, values: Matrix) -> None:
     """Draw cells with their numbers in them, in shades light enough for that."""
     low, high = _ends(values)
+    places = choose_places(values[values < 100], 2)
     for (row, column), value in np.ndenumerate(values):
         shade = style.shade(LIGHT * (float(value) - low) / (high - low))
         box = _box(column, column + 1, row, 0.03)
         ax.add_patch(PathPatch(box, facecolor=shade, edgecolor=shade))
-        text = format_cell(float(value))
+        text = format_cell(float(value), places)
         ax.text(column, row, text, ha="center", va="center_baseline")
 
 
@@ -403,7 +415,7 @@ def _draw_blocks(found: Blocks, game: Game, ax: Axes) -> None:
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_ylabel(f"{game.size:,} agents; agents that share points are next to each other")
-    _draw_key(ax, _ends(found.values), found.what)
+    _draw_key(ax, found.values, found.what)
     _square(ax, len(found.values))
     ax.set_aspect("equal")
 
@@ -438,18 +450,24 @@ def _box(start: int, stop: int, row: int, gap: float = 0.0) -> Path:
     return Path(corners, closed=True)
 
 
-def _draw_key(ax: Axes, ends: tuple[float, float], what: str) -> None:
+def _draw_key(ax: Axes, values: Matrix, what: str) -> None:
     """Say below a matrix what its numbers are, and which shade stands for which."""
     steps = len(style.SHADES)
-    low, high = ends
-    digits = 3 if low else 2
+    low, high = _ends(values)
+    tops = [low + (high - low) * (n + 1) / steps for n in range(steps)]
+    # Two digits tell them apart, or three where all are near.
+    places = choose_places(tops, max((3 if low else 2) - math.floor(math.log10(high)), 0))
     patches = [
-        Patch(facecolor=shade, label=f"{low + (high - low) * (n + 1) / steps:.{digits}g}")
-        for n, shade in enumerate(style.SHADES)
+        Patch(facecolor=shade, label=format_places(top, places))
+        for top, shade in zip(tops, style.SHADES, strict=True)
     ]
+    if not values.all():
+        patches.insert(
+            0, Patch(facecolor=style.PAPER, edgecolor=style.REFERENCE, lw=0.6, label="0")
+        )
     ax.legend(
         handles=patches,
-        ncols=3 if is_narrow(ax) else steps,
+        ncols=4 if is_narrow(ax) else len(patches),
         loc="upper left",
         bbox_to_anchor=(0, -0.01),
         title=_wrap(ax, f"{what}, up to"),
@@ -462,7 +480,7 @@ def _draw_key(ax: Axes, ends: tuple[float, float], what: str) -> None:
 
 
 def _wrap(ax: Axes, what: str) -> str:
-    return "\n".join(wrap(what, 30 if is_narrow(ax) else 70))
+    return wrap_lines(what, 0.7 * size_of(ax)[0])
 
 
 # Very many agents.

@@ -143,7 +143,11 @@
           target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1;
         if (scrolls) target.tabIndex = 0;
         else target.removeAttribute("tabindex");
-        target.parentElement.classList.toggle("cut", target.scrollWidth > target.clientWidth + 1);
+        const cut = target.scrollWidth > target.clientWidth + 1;
+        const names = target.querySelector("th");
+        target.parentElement.classList.toggle("cut", cut);
+        // A wide first column would cover what scrolls past it.
+        target.parentElement.classList.toggle("pinned", cut && names?.offsetWidth < 0.45 * target.clientWidth);
       }
     });
     regions.forEach((region) => seen.observe(region));

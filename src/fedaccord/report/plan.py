@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fedaccord.planning.result import Plan
+from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import find_carried
-from fedaccord.report.model import FEW, Mark, Table, mark_doubts
+from fedaccord.report.model import FEW, Mark, Table, Tone, mark_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
     introduce_changes,
@@ -16,7 +16,6 @@ from fedaccord.report.plan_alternatives import (
     list_together,
     list_tradeoffs,
 )
-from fedaccord.report.plan_answers import DOUBTS, TONES, list_doubts
 from fedaccord.report.plan_certainty import describe_falls, list_certainties, list_chances
 from fedaccord.report.plan_contributions import (
     describe_bare,
@@ -25,6 +24,15 @@ from fedaccord.report.plan_contributions import (
     list_contributions,
 )
 from fedaccord.wording import format_part
+
+# The most sentences about doubts.
+DOUBTS = 12
+TONES: dict[Outcome, Tone] = {
+    Outcome.PLANNED: "good",
+    Outcome.LESS_SURE: "bad",
+    Outcome.UNREACHABLE: "bad",
+    Outcome.UNSTABLE: "bad",
+}
 
 
 def show_plan(plan: Plan) -> Iterator[str | Mark | Table]:
@@ -44,6 +52,15 @@ def show_plan(plan: Plan) -> Iterator[str | Mark | Table]:
         )
         yield list_bare(plan).table("terminal")
         yield from describe_bare(plan)
+
+
+def list_doubts(plan: Plan) -> tuple[str, ...]:
+    """Return what is doubted, in sentences that the verdict does not have already."""
+    known = {one.agent for one in plan.unreachable}
+    said = ("saturation-below-goal", "extrapolation")
+    return tuple(
+        one.sentence for one in plan.doubts if one.agent not in known or one.kind not in said
+    )
 
 
 def _show_none(plan: Plan) -> Iterator[str | Mark | Table]:

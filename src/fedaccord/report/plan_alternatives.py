@@ -9,7 +9,7 @@ import numpy as np
 from fedaccord.planning.result import Plan
 from fedaccord.planning.sentences import find_lowered, write_change, write_requested
 from fedaccord.report.model import MANY, Cell, Column, Mark, Records
-from fedaccord.report.plan_columns import (
+from fedaccord.report.plan_contributions import (
     ENDS,
     ROWS,
     Fractions,

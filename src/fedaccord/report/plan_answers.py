@@ -1,4 +1,4 @@
-"""What a plan answers in words: the three questions, the doubts, and what its words mean."""
+"""What a plan answers in words: the three questions, and what its words mean."""
 
 from __future__ import annotations
 
@@ -6,20 +6,12 @@ from collections.abc import Iterator
 
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import find_lowered, format_uncertain, write_requested
-from fedaccord.report.model import Mark, Tone
+from fedaccord.report.model import Mark
+from fedaccord.report.plan import TONES
 from fedaccord.report.plan_alternatives import mean_cut
 from fedaccord.report.plan_certainty import LOOSE
-from fedaccord.report.plan_columns import COLUMNS
+from fedaccord.report.plan_contributions import COLUMNS
 from fedaccord.wording import ALONE, ALONE_FOR_GOAL, ALONE_FOR_TARGET, format_part, join_with_and
-
-# The most sentences about doubts.
-DOUBTS = 12
-TONES: dict[Outcome, Tone] = {
-    Outcome.PLANNED: "good",
-    Outcome.LESS_SURE: "bad",
-    Outcome.UNREACHABLE: "bad",
-    Outcome.UNSTABLE: "bad",
-}
 
 
 def answer_questions(plan: Plan) -> Iterator[tuple[str, Mark, str]]:
@@ -68,15 +60,6 @@ def _answer_less(plan: Plan) -> Mark:
         return Mark(f"no{rounded}", "good")
     lucky = "an agent that gives less may lose only its margin, and still reach its goal"
     return Mark(f"no{rounded}; but {lucky}", "unsure")
-
-
-def list_doubts(plan: Plan) -> tuple[str, ...]:
-    """Return what is doubted, in sentences that the verdict does not have already."""
-    known = {one.agent for one in plan.unreachable}
-    said = ("saturation-below-goal", "extrapolation")
-    return tuple(
-        one.sentence for one in plan.doubts if one.agent not in known or one.kind not in said
-    )
 
 
 def list_symbols(plan: Plan) -> Iterator[tuple[str, str]]:

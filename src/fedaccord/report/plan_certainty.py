@@ -11,8 +11,8 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.planning.result import Certainty, Plan
 from fedaccord.planning.sentences import format_uncertain, write_requested
-from fedaccord.report.model import Cell, Column, Mark, Records, Tone, name_rows
-from fedaccord.report.plan_columns import (
+from fedaccord.report.model import Cell, Column, Mark, Records, Tone, choose_rows, name_rows
+from fedaccord.report.plan_contributions import (
     COLUMNS,
     ENDS,
     Fractions,
@@ -133,7 +133,7 @@ def list_certainties(plan: Plan) -> Records:
         (
             Column("P(all)", name),
             Samples("all", total),
-            *map(column, choose_agents(plan, most=COLUMNS, few=COLUMNS)),
+            *map(column, _choose_givers(plan)),
             Probabilities(
                 f"P(goal) with {level}, mean",
                 lambda n: rows[n].cut,
@@ -144,13 +144,22 @@ def list_certainties(plan: Plan) -> Records:
     )
 
 
+def _choose_givers(plan: Plan) -> list[int]:
+    """Return the agents that have a column: all, or of many those that give most in some row."""
+    given = [row.contributions for row in plan.certainties if row.contributions is not None]
+    if plan.size <= COLUMNS or not given:
+        return choose_agents(plan, most=COLUMNS, few=COLUMNS)
+    most = np.max(given, axis=0)
+    return [agent for agent in choose_rows(most, most=COLUMNS, few=COLUMNS) if most[agent] > 0]
+
+
 def describe_falls(plan: Plan) -> str:
     """Return which agents give less where all are surer, and why; nothing where none does.
 
     The others' samples then have to be worth more to such an agent: its target is no lower, and it
     reached no more than its target before.
     """
-    shown = choose_agents(plan, most=COLUMNS, few=COLUMNS)
+    shown = _choose_givers(plan)
     rows = [row for row in plan.certainties if row.contributions is not None]
     if len(rows) < 2:
         return ""

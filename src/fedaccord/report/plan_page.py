@@ -34,6 +34,7 @@ from fedaccord.report.model import (
     tabulate_questions,
 )
 from fedaccord.report.overlap import picture_overlap
+from fedaccord.report.plan import DOUBTS, TONES, list_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
     introduce_changes,
@@ -44,7 +45,7 @@ from fedaccord.report.plan_alternatives import (
     list_tradeoffs,
     mean_cut,
 )
-from fedaccord.report.plan_answers import DOUBTS, TONES, answer_questions, list_doubts, list_symbols
+from fedaccord.report.plan_answers import answer_questions, list_symbols
 from fedaccord.report.plan_certainty import (
     FIRM,
     LOOSE,
@@ -53,8 +54,9 @@ from fedaccord.report.plan_certainty import (
     list_chances,
     list_cuts,
 )
-from fedaccord.report.plan_columns import ROWS, choose_agents
 from fedaccord.report.plan_contributions import (
+    ROWS,
+    choose_agents,
     describe_bare,
     describe_contributions,
     list_bare,
@@ -250,7 +252,7 @@ def _less_section(plan: Plan) -> Section | None:
     giving = [i for i in agents if plan.contributions[i] > 0]
     if not giving:
         return None
-    shown = [i for i in choose_agents(plan) if i in set(giving)][:CURVES]
+    shown = [i for i in choose_agents(plan, most=CURVES, few=CURVES) if i in set(giving)]
     intro = (
         "The plan includes a safety margin, so an agent that gives less may still be lucky. The "
         "table has the probability that an agent reaches its goal if it alone gives part of its "
@@ -378,7 +380,7 @@ def _curves_section(plan: Plan) -> Section | None:
     measurement = plan.measurement
     if measurement is None:
         return None
-    agents = choose_agents(plan)[:CURVES]
+    agents = choose_agents(plan, most=CURVES, few=CURVES)
     intro = (
         "Each figure has the accuracies of an agent in the pilots, and the curve through them. "
         "Samples of other agents are counted at what they are worth to the agent. The band holds "
@@ -420,13 +422,18 @@ def _method_section(plan: Plan) -> Section:
             f"{max(_find_change(plan, plan.error), 0.001):.3f}.",
         )
     )
+    fitted = (
+        "For each agent, a learning curve was fitted to "
+        f"{count(len(plan.measurement.table), 'pilot')}. The fit also gives what a sample of "
+        f"another agent is worth to it. Then {number:,} curves that also fit the pilots were "
+        "drawn from the posterior. Intervals go from 2.5 % to 97.5 % of these curves."
+    )
+    if plan.contributions is None:
+        return Section("How the numbers were found", (fitted,))
     return Section(
         "How the numbers were found",
         (
-            "For each agent, a learning curve was fitted to "
-            f"{count(len(plan.measurement.table), 'pilot')}. The fit also gives what a sample of "
-            f"another agent is worth to it. Then {number:,} curves that also fit the pilots were "
-            "drawn from the posterior. Intervals go from 2.5 % to 97.5 % of these curves.",
+            fitted,
             f"Each agent's target is above its goal by {plan.z:.2f} times its scatter. The "
             f"multiple is the same for all agents{lower}. It is the smallest multiple with which "
             f"all agents reach their goals with probability {write_requested(plan)}. The plan is "

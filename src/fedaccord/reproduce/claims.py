@@ -18,6 +18,7 @@ from fedaccord.charts import Chart
 from fedaccord.errors import FedaccordError
 
 if TYPE_CHECKING:
+    from fedaccord.federation.runs.execute import EngineMaker
     from fedaccord.federation.runs.parts import Part
 
 # The part that takes training.
@@ -174,17 +175,19 @@ class Setting:
     full: whether to take hours for it, as against seconds.
     expected: the paper's numbers for this claim, from expected.toml.
     folder: where finished runs of training are kept, to go on from.
-    workers: how many of them at a time.
+    workers: how many of them at a time; None on Ray for one per CPU of the cluster.
     tell: called with what is under way, how much of it is done, and of how much.
     part: the part of the training to do; None for all of it.
+    engine: where the runs of agents are made, as `defection_curves` has it.
     """
 
     full: bool
     expected: Mapping[str, Any]
     folder: Path
-    workers: int = 1
+    workers: int | None = 1
     tell: Callable[[str, int, int], None] = lambda what, done, total: None
     part: Part | None = None
+    engine: str | EngineMaker = "local"
 
 
 Check = Callable[[Setting], Finding]

@@ -169,6 +169,7 @@ class Experiment:
                 *(source, algorithms),
                 options=wanted,
                 workers=self.setting.workers,
+                engine=self.setting.engine,
                 store=store,
                 progress=lambda now: self.setting.tell(what, now.done, now.total),
             )
@@ -191,6 +192,7 @@ class Experiment:
                 trials=wanted.trials,
                 seed=wanted.seed,
                 workers=self.setting.workers,
+                engine=self.setting.engine,
                 store=store,
                 progress=lambda done, of: self.setting.tell(what, done, of),
             )

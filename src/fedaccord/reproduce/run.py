@@ -38,6 +38,7 @@ from fedaccord.reproduce.experiment import RUNS
 from fedaccord.wording import join_with_and
 
 if TYPE_CHECKING:
+    from fedaccord.federation.runs.execute import EngineMaker
     from fedaccord.federation.runs.parts import Part
 
 # The parts of the paper, in its order, and the modules that have their CLAIMS.
@@ -146,7 +147,8 @@ def reproduce(
     *,
     full: bool = False,
     folder: str | Path = ".",
-    workers: int = 1,
+    workers: int | None = 1,
+    engine: str | EngineMaker = "local",
     earlier: Mapping[str, Any] | None = None,
     tell: Tell = lambda what, done, total: None,
     finished: Callable[[Row, Reproduction], None] = lambda row, so_far: None,
@@ -156,7 +158,8 @@ def reproduce(
     only: the ids of those to check; all where left out or empty.
     full: whether to take hours, as against minutes.
     folder: where finished runs of training are kept; those that are there are not made again.
-    workers: how many runs of training at a time.
+    workers: how many runs of training at a time; None on Ray for one per CPU of the cluster.
+    engine: where the runs of agents are made, as `defection_curves` has it.
     earlier: what Reproduction.to_dict gave before; rows that are not asked for now are taken from
         it, if it is of the same scale and versions.
     tell: called with what is under way, how much of it is done, and of how much.
@@ -172,7 +175,8 @@ def reproduce(
     for claim in known.values():
         if only and claim.id not in only:
             continue
-        setting = Setting(full, expected.get(claim.id, {}), Path(folder), workers, tell)
+        numbers = expected.get(claim.id, {})
+        setting = Setting(full, numbers, Path(folder), workers, tell, engine=engine)
         rows[claim.id] = check_claim(claim, setting)
         so_far = replace(so_far, rows=dict(rows), seconds=time.perf_counter() - started)
         finished(rows[claim.id], so_far)
@@ -185,7 +189,8 @@ def make_part(
     *,
     full: bool = False,
     folder: str | Path = ".",
-    workers: int = 1,
+    workers: int | None = 1,
+    engine: str | EngineMaker = "local",
     tell: Tell = lambda what, done, total: None,
 ) -> OnlyPart:
     """Make one part of the training that the claims need, in a folder of its own.
@@ -193,7 +198,7 @@ def make_part(
     Return what to raise when it is made: the claims are decided when all parts are merged.
 
     part: which part.
-    only, full, folder, workers, tell: as for `reproduce`; the folder is that of the whole.
+    only, full, folder, workers, engine, tell: as for `reproduce`; the folder is that of the whole.
     """
     from fedaccord.federation.runs.merge import count_work
     from fedaccord.federation.runs.store import RunStore
@@ -209,7 +214,8 @@ def make_part(
     with RunStore(own / RUNS, part=part) as store:
         store.note_part("reproduce", full, ids, finished=False)
     for claim in claims:
-        setting = Setting(full, expected.get(claim.id, {}), Path(folder), workers, tell, part)
+        numbers = expected.get(claim.id, {})
+        setting = Setting(full, numbers, Path(folder), workers, tell, part, engine)
         try:
             claim.check(setting)
         except OnlyPart:

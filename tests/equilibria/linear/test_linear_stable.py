@@ -9,10 +9,8 @@ from fedaccord.check import Answer, check
 from fedaccord.equilibria.general import stable as general
 from fedaccord.equilibria.general.exhaustive import exhaustive_stable
 from fedaccord.equilibria.linear import stable as linear_stable
-from fedaccord.equilibria.linear import stable_programs
 from fedaccord.equilibria.linear.best_response import find_fixed_point, polish
-from fedaccord.equilibria.linear.stable import potential_gap, trivial_lower_bound
-from fedaccord.equilibria.linear.stable_programs import is_stable
+from fedaccord.equilibria.linear.stable import is_stable, potential_gap, trivial_lower_bound
 from fedaccord.equilibria.result import Deadline, Status
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.errors import InputError
@@ -23,7 +21,7 @@ potential_stable, damped_stable, milp_stable, general_stable = (
     for solve in (
         linear_stable.potential_stable,
         linear_stable.damped_stable,
-        stable_programs.milp_stable,
+        linear_stable.milp_stable,
         general.general_stable,
     )
 )

@@ -33,8 +33,9 @@ from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.runs import engines
 from fedaccord.federation.runs import ray as ray_engine
 from fedaccord.federation.runs.engines import RunError, start_process
+from fedaccord.federation.runs.execute import package_versions
 from fedaccord.federation.runs.ray import RayEngine
-from fedaccord.federation.runs.store import Run, RunStore, package_versions
+from fedaccord.federation.runs.store import Run, RunStore
 
 HERE = os.getpid()
 QUICK = {"rounds": 6, "batch_size": 4, "evaluate_every": 2}

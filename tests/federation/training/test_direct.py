@@ -14,7 +14,7 @@ from fedaccord.federation.defection.tactic import Tactic
 from fedaccord.federation.models import fused as native
 from fedaccord.federation.models.networks import Perceptron, model_factory
 from fedaccord.federation.training import direct, loop
-from fedaccord.federation.training.optimizers import (
+from fedaccord.federation.training.steps import (
     FusedOptimizer,
     new_optimizer,
     new_torch_optimizer,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fedaccord._checks import Vector
+from fedaccord.check.decide import has_no_envy
 from fedaccord.equilibria.coverage import scip
 from fedaccord.equilibria.coverage.cuts import integer_optimum, quick_bound, smooth_bound
 from fedaccord.equilibria.coverage.optimal import (
@@ -19,7 +20,6 @@ from fedaccord.equilibria.coverage.stable import fits_exhaustive, stable_coverag
 from fedaccord.equilibria.coverage.symmetry import Symmetry, find_symmetry, least_by_class, quotient
 from fedaccord.equilibria.result import Claim, Deadline, Solution, Status, equal_allocation
 from fedaccord.games.coverage import CoverageGame
-from fedaccord.games.envy import has_no_envy
 
 # Boxes of class amounts are divided for at most this many classes and seconds.
 QUOTIENT_LIMIT = 3

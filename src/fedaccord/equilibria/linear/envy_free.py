@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Vector
+from fedaccord.check.decide import find_envy, has_no_envy
 from fedaccord.equilibria.linear.optimal import Normalised, normalise
 from fedaccord.equilibria.programs import linear_program, make_difference_rows, mixed_program
 from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
-from fedaccord.games.envy import find_envy, has_no_envy
 from fedaccord.games.linear import LinearGame
 
 # Rows of a program with the least and the most they may be.

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from fedaccord._checks import Vector
+from fedaccord.check.decide import has_no_envy
 from fedaccord.equilibria.confirm import NODES, SECONDS, is_refuted, program_of, report
 from fedaccord.equilibria.programs import (
     Least,
@@ -32,7 +33,6 @@ from fedaccord.equilibria.result import (
 from fedaccord.equilibria.rows.lemke import find_by_lemke
 from fedaccord.equilibria.rows.uniqueness import Uniqueness, prove_unique
 from fedaccord.errors import InputError
-from fedaccord.games.envy import has_no_envy
 from fedaccord.games.rows import RowGame
 
 # Up to this many agents a plan is looked for in fractions.

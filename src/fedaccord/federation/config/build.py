@@ -28,12 +28,12 @@ from fedaccord.federation.data.pretraining import (
     loss_scores,
     pretrain,
 )
-from fedaccord.federation.goals import GoalRule, find_labels
 from fedaccord.federation.models.networks import ModelFactory, model_factory
 from fedaccord.federation.partition import Dealer, SiteDealer
 
 if TYPE_CHECKING:
     from fedaccord.federation.data.search import Draw
+    from fedaccord.federation.goals import GoalRule
     from fedaccord.federation.runs.parts import Part
 
 # What is made in fewer seconds of computing is not worth a file.
@@ -106,7 +106,11 @@ class Building:
                     f'[data] source = "{kind}" needs a file that ends in .{kind}; got {path}'
                 )
             given["source"] = path
-        kind = find_labels([rule.make(0) for rule in _make_rules(self.config.agents)], "[agents]")
+        kind = "classes"
+        if rules := _make_rules(self.config.agents):
+            from fedaccord.federation.goals import find_labels
+
+            kind = find_labels([rule.make(0) for rule in rules], "[agents]")
         if (kind == "times") != (given["event"] is not None):
             raise InputError(
                 "[data] event names the column that says whether the event took place; give it "
@@ -360,6 +364,10 @@ class Building:
 
 
 def _make_rules(wanted: AgentSettings) -> tuple[GoalRule, ...]:
+    if not wanted.wanted:
+        return ()
+    from fedaccord.federation.goals import GoalRule
+
     return tuple(GoalRule(**vars(goal)) for goal in wanted.wanted)
 
 

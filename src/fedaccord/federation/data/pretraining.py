@@ -29,8 +29,8 @@ from fedaccord.federation.training.loop import (
     reproducibly,
     take_step,
 )
-from fedaccord.federation.training.optimizers import new_optimizer
 from fedaccord.federation.training.rng import stream
+from fedaccord.federation.training.steps import new_optimizer
 
 # Makes a new model: a `ModelFactory`, or any function.
 ModelMaker: TypeAlias = Callable[[], nn.Module]

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord.federation.defection.curves import DefectionCurve, DefectionLevel, Rows
-from fedaccord.federation.defection.intervals import Difference, difference_interval
-from fedaccord.federation.defection.sequences import find_ends, read_rows
+from fedaccord.federation.defection.intervals import Difference, difference_interval, read_rows
+from fedaccord.federation.defection.sequences import find_ends
 
 
 def compare_curves(

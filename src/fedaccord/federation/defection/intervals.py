@@ -9,12 +9,13 @@ from statistics import NormalDist
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fedaccord.errors import InputError
 
 # The lower and the upper end.
 Interval: TypeAlias = tuple[float, float]
+Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,12 @@ class KeptWorth:
         ends = (("value", math.nan), ("low", -math.inf), ("high", math.inf))
         known = {n: end if data[n] is None else float(data[n]) for n, end in ends}
         return cls(**known, trials=data["trials"])
+
+
+def read_rows(outcomes: ArrayLike) -> Floats:
+    """Return outcomes as a table with one row per trial, none where there are none."""
+    table = np.atleast_2d(np.asarray(outcomes, dtype=np.float64))
+    return table if table.size else np.zeros((0, 1))
 
 
 def wilson(successes: int, trials: int, confidence: float = 0.95) -> Proportion:

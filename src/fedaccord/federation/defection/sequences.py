@@ -22,14 +22,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fedaccord.federation.defection.intervals import Proportion
+from fedaccord.federation.defection.intervals import Floats, Proportion, read_rows
 
-Floats: TypeAlias = NDArray[np.float64]
 # The shares m that are tried, without 0 and 1; ends are rounded outwards to them.
 TRIED = np.arange(1, 1_000) / 1_000
 # Either gambler reaches 40 times its capital with a probability of 1/40 at most: 95 % for both.
@@ -87,12 +85,6 @@ def find_ends(
     low, high = (_find_low(capital) for capital in capitals)
     # Stakes that follow the trials before may be unlucky, and the share seen is never left out.
     return min(low, float(table.mean())), max(1 - high, float(table.mean()))
-
-
-def read_rows(outcomes: ArrayLike) -> Floats:
-    """Return outcomes as a table with one row per trial, none where there are none."""
-    table = np.atleast_2d(np.asarray(outcomes, dtype=np.float64))
-    return table if table.size else np.zeros((0, 1))
 
 
 def _bet_both_ways(table: Floats, width: float, most: float, block: int) -> list[Floats]:

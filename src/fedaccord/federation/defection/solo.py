@@ -13,7 +13,7 @@ from fedaccord._checks import Vector, frozen
 from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.defection.curves import Contributions, cut
 from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import Count, open_executor
+from fedaccord.federation.runs.execute import Count, EngineMaker, open_executor
 from fedaccord.federation.runs.store import Run, RunStore
 
 
@@ -46,7 +46,8 @@ def solo_curves(
     levels: Sequence[float],
     trials: int,
     seed: int,
-    workers: int = 1,
+    workers: int | None = 1,
+    engine: str | EngineMaker = "local",
     store: RunStore | str | Path | None = None,
     progress: Count | None = None,
 ) -> SoloCurves:
@@ -59,7 +60,8 @@ def solo_curves(
     levels: what part of its samples each client trains on.
     trials: number of trials, each with its own partition and seed.
     seed: the random seed.
-    workers: how many runs at a time.
+    workers: how many runs at a time; None on Ray for one per CPU of the cluster.
+    engine: where the runs are made, as `defection_curves` has it.
     store: a file of finished runs, or a RunStore; runs that are in it are not made again.
     progress: told how many runs are finished, of how many.
     """
@@ -72,7 +74,7 @@ def solo_curves(
     }
     # Trial by trial, so that what is there when it is stopped has every level.
     ordered = [run for together in zip(*runs.values(), strict=True) for run in together]
-    with open_executor(source, workers=workers, store=store) as executor:
+    with open_executor(source, engine=engine, workers=workers, store=store) as executor:
         kept = executor.store
         if (part := kept.part) is not None:
             work = (source.fingerprint, algorithm.to_dict(), seed)

@@ -94,7 +94,7 @@ class NextModel:
         if self._optimizer is None:
             # A list keeps the order and takes any name.
             self._parameters = torch.nn.ParameterList([torch.tensor(server[n]) for n in gradient])
-            optimizers = imported("fedaccord.federation.training.optimizers")
+            optimizers = imported("fedaccord.federation.training.steps")
             self._optimizer = optimizers.new_torch_optimizer(
                 self._parameters, self._algorithm.optimizer, self._algorithm.learning_rate
             )

@@ -6,13 +6,14 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedaccord._checks import check_choice
 from fedaccord.federation.history import History
 from fedaccord.federation.runs.engines import ENGINES, Engine, RunError, Source
-from fedaccord.federation.runs.store import Outcome, Run, RunStore, package_versions
+from fedaccord.federation.runs.store import Outcome, Run, RunStore
 
 if TYPE_CHECKING:
     from fedaccord.federation.defection.audit import Known
@@ -181,3 +182,19 @@ def check_is_requested(run: Run, history: History) -> None:
             f"an engine did not follow the defectors' tactic in the run of {run}; use the engine "
             '"local", or leave kept_data and filler out'
         )
+
+
+@cache
+def package_versions() -> str:
+    """Name the versions of the packages that decide a run's result, and the native block's."""
+    import numpy as np
+    import torch
+
+    from fedaccord import __version__
+    from fedaccord.federation.models import fused as native
+
+    block = native.source_digest(native.FOLDER)[:8] if native.available() else "none"
+    return (
+        f"fedaccord {__version__}, torch {torch.__version__}, numpy {np.__version__}, "
+        f"native block {block}"
+    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from fedaccord._io import sqlite
@@ -94,23 +93,9 @@ class Part:
         label: a digest of the work that was divided.
         finished: whether it is.
         """
+        from fedaccord.federation.runs.execute import package_versions
+
         row = (label, self.number, self.of, package_versions(), finished)
         with sqlite.transaction(connection):
             connection.execute(TABLE)
             connection.execute("INSERT OR REPLACE INTO parts VALUES (?, ?, ?, ?, ?)", row)
-
-
-@cache
-def package_versions() -> str:
-    """Name the versions of the packages that decide a run's result, and the native block's."""
-    import numpy as np
-    import torch
-
-    from fedaccord import __version__
-    from fedaccord.federation.models import fused as native
-
-    block = native.source_digest(native.FOLDER)[:8] if native.available() else "none"
-    return (
-        f"fedaccord {__version__}, torch {torch.__version__}, numpy {np.__version__}, "
-        f"native block {block}"
-    )

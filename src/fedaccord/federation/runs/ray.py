@@ -29,8 +29,9 @@ from fedaccord.errors import FedaccordError, InputError, MissingExtraError
 from fedaccord.federation.history import History
 from fedaccord.federation.runs import engines
 from fedaccord.federation.runs.engines import RunError
+from fedaccord.federation.runs.execute import package_versions
 from fedaccord.federation.runs.processes import name_folder, new_token
-from fedaccord.federation.runs.store import Run, package_versions
+from fedaccord.federation.runs.store import Run
 
 ADDRESS = re.compile(r"(?:ray://)?(?P<host>\[[^][\s]+\]|[^][:/\s]+):(?P<port>\d{1,5})")
 # What Ray is told by its environment: to send nothing home, and not to warn of the future.

@@ -12,16 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedaccord._io import sqlite
 from fedaccord.errors import FedaccordError, InputError, OnlyPart
 from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.defection.tactic import Tactic
 from fedaccord.federation.history import History
-from fedaccord.federation.runs.parts import Part
-from fedaccord.federation.runs.parts import package_versions as package_versions
 from fedaccord.federation.training.rng import derive_seed
+
+if TYPE_CHECKING:
+    from fedaccord.federation.runs.parts import Part
 
 # Written into the file's header, so that no other SQLite file is taken for one of ours: "FDAC".
 APPLICATION = 0x46444143

@@ -23,9 +23,8 @@ from fedaccord.federation.training.loop import (
     reproducibly,
     take_step,
 )
-from fedaccord.federation.training.losses import find_losses
-from fedaccord.federation.training.optimizers import new_optimizer
 from fedaccord.federation.training.rng import draw_contribution, stream
+from fedaccord.federation.training.steps import find_losses, new_optimizer
 
 # Each rate, as a multiple of the algorithm's own, is followed for the longest number of passes,
 # and looked at after each of these.

@@ -27,14 +27,16 @@ from fedaccord.errors import InputError
 from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.defection.tactic import FAKE_UPDATES, Tactic
-from fedaccord.federation.goals import judge_goals
 from fedaccord.federation.history import GoalValues, History, Session
-from fedaccord.federation.measures import find_outputs
 from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
 from fedaccord.federation.training.direct import find_direct, join_clients, keep_in_torch
-from fedaccord.federation.training.losses import compares_samples, find_losses
-from fedaccord.federation.training.optimizers import Optimizer, new_optimizer
 from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
+from fedaccord.federation.training.steps import (
+    Optimizer,
+    compares_samples,
+    find_losses,
+    new_optimizer,
+)
 
 if TYPE_CHECKING:
     from fedaccord.federation.training.deceit import FakeUpdates
@@ -361,6 +363,8 @@ def value_goals(client: Client, model: nn.Module | None) -> GoalValues:
     client: whose validation, and scored, points it is measured on.
     model: in the end.
     """
+    from fedaccord.federation.measures import find_outputs
+
     goals = client.listed_goals
     whole = client.replace(goals=goals)
     unknown = np.full(len(goals), np.nan)
@@ -394,6 +398,9 @@ def judge(client: Client, scores: Tensor, labels: Tensor, *, scored: bool = Fals
     """
     if not client.goals:
         return float(check_right(scores, labels).mean())
+    from fedaccord.federation.goals import judge_goals
+    from fedaccord.federation.measures import find_outputs
+
     outputs = find_outputs(scores.numpy())
     return judge_goals(client.goals, labels.numpy(), outputs, scored=scored)
 

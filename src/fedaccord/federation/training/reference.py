@@ -35,8 +35,8 @@ from fedaccord.federation.training.loop import (
     reproducibly,
     withhold,
 )
-from fedaccord.federation.training.losses import find_losses
 from fedaccord.federation.training.rng import draw_goal_rows, stream
+from fedaccord.federation.training.steps import find_losses
 
 
 def train_plainly(

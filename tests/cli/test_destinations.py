@@ -6,7 +6,7 @@ import pytest
 from commands import TWO_HOSPITALS, assert_refused, run, write
 
 from fedaccord.allocation import Allocation
-from fedaccord.cli.replaced import Written, check_replaced
+from fedaccord.cli.destinations import Written, check_replaced
 from fedaccord.errors import InputError
 from fedaccord.federation.history import COLUMNS
 from fedaccord.measurement.measures import MEASURED

@@ -1,15 +1,19 @@
-"""What a command may replace: a file that it could have written itself, and no other."""
+"""Where a command may write: into a folder that exists, and over a file only of its own kind."""
 
 from __future__ import annotations
 
+import os
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedaccord._lazy import imported
 from fedaccord.errors import InputError
 from fedaccord.wording import count, join_with_and, pluralize
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fedaccord._io.table import Rows
 
 
@@ -32,6 +36,47 @@ class Written(Enum):
     PAYMENTS = (("agent", "contribution", "share", "payment"),)
     HISTORY = (("round", "client", "samples", "unique", "loss", "accuracy"),)
     GAME = None
+
+
+def check_destination(
+    save: str,
+    suffixes: Sequence[str],
+    *,
+    keep: str | Path | Sequence[str | None] | None = None,
+    what: str = "file",
+    option: str = "--save",
+    written: Written | None = None,
+) -> None:
+    """Refuse a file that cannot be written before any time goes into its content.
+
+    save: the file's name, as it was given.
+    suffixes: what its name may end in.
+    keep: a file that must not be overwritten, or several.
+    what: what is written there, for the message.
+    option: that named the file, for the message.
+    written: the file that is written there; only a file of the same kind is replaced.
+    """
+    path = Path(save)
+    if path.suffix not in suffixes:
+        raise InputError(f"{option} needs a file that ends in {' or '.join(suffixes)}; got {save}")
+    if path.suffix == ".xlsx":
+        imported("openpyxl")
+    if path.exists() and not path.is_file():
+        raise InputError(
+            f"{option} would overwrite {save}, which is not a {what}; choose another name"
+        )
+    kept = [keep] if isinstance(keep, str | Path | None) else keep
+    there = [name for name in kept if name is not None and os.path.exists(name)]
+    if path.exists() and any(os.path.samefile(path, name) for name in there):
+        raise InputError(
+            f"{option} would overwrite {save}, which this command reads; choose another name"
+        )
+    if written is not None and path.exists():
+        check_replaced(path, written, option)
+    # Through a link to where the file will be.
+    folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {save}: the folder {folder} is missing or not writable")
 
 
 def check_replaced(path: Path, written: Written, option: str) -> None:

@@ -1,8 +1,9 @@
-"""Adam and gradient descent: torch's fused kernels, called directly.
+"""A step of training: the loss that it lowers, by the kind of labels, and the optimizers.
 
-torch.optim arranges for many cases that do not occur here. To make an optimizer it loads torch's
-compiler, which takes a second, and a step of a small network takes several times longer. The
-kernels and so the results are the same, to the last bit.
+Adam and gradient descent are torch's fused kernels, called directly. torch.optim arranges for many
+cases that do not occur here. To make an optimizer it loads torch's compiler, which takes a second,
+and a step of a small network takes several times longer. The kernels and so the results are the
+same, to the last bit.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 # The defaults of torch.optim.Adam and torch.optim.SGD.
 _BOTH: dict[str, Any] = {
@@ -25,6 +27,44 @@ _KERNELS = {
     "sgd": getattr(torch, "_fused_sgd_", None),
 }
 _PLAIN = ({(torch.float32, "cpu")}, {(torch.float64, "cpu")})
+
+
+def find_losses(scores: Tensor, labels: Tensor) -> Tensor:
+    """Return the loss of each sample.
+
+    Whole labels are classes and have the cross-entropy. Others are amounts, with the squared
+    distance, or pairs of a time and whether the event took place, with the partial likelihood.
+
+    scores: one row per sample.
+    labels: of the samples.
+    """
+    if not labels.is_floating_point():
+        return cross_entropy(scores, labels, reduction="none")
+    if labels.ndim == 1:
+        return (scores[:, 0] - labels) ** 2
+    return find_partial_losses(scores[:, 0], labels[:, 0], labels[:, 1])
+
+
+def find_partial_losses(risks: Tensor, times: Tensor, events: Tensor) -> Tensor:
+    """Return minus the logarithm of Cox's partial likelihood, one term per sample (Breslow).
+
+        loss_i  =  event_i (log sum over j with time_j >= time_i of exp(risk_j)  -  risk_i)
+
+    Only samples of the same batch are compared, so that no client's times are held against
+    another's.
+
+    risks: of the samples.
+    times: of the event, or of the last sight.
+    events: 1 where the event took place, else 0.
+    """
+    at_risk = times[None, :] >= times[:, None]
+    total = torch.logsumexp(risks[None, :].masked_fill(~at_risk, -torch.inf), dim=1)
+    return events * (total - risks)
+
+
+def compares_samples(labels: Tensor) -> bool:
+    """Return whether the loss of a sample depends on the other samples of its batch."""
+    return labels.ndim > 1
 
 
 class Optimizer(Protocol):
