@@ -11,7 +11,7 @@ import numpy as np
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.check.decide import find_envy
-from fedaccord.equilibria.result import Interval, Solution
+from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.equilibria.whole import round_equilibrium
 from fedaccord.errors import InputError
 from fedaccord.games.chances import Judged
@@ -500,8 +500,11 @@ def _find_tried(measurement: Measurement) -> Vector:
 
 
 def _tighten(optimal: Solution, stable: Solution) -> Solution:
-    """Return the cheapest plan that was found; a stable one may be cheaper where time ran out."""
-    if stable.total >= optimal.total:
+    """Return the cheapest plan that was found; a stable one may be cheaper where time ran out.
+
+    One that is proved optimal stays: a total below it would differ by rounding only.
+    """
+    if optimal.status is Status.OPTIMAL or stable.total >= optimal.total:
         return optimal
     bounds = Interval(min(optimal.bounds.lower, stable.total), stable.total)
     return replace(optimal, bounds=bounds, contributions=stable.contributions, method=stable.method)
