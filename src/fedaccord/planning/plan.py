@@ -514,7 +514,8 @@ def _estimate_ratio(stable: float, optimal: float, costs: Vector, least: Vector)
     """Return a price with its interval; where nobody needs anything it is one."""
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = np.where(least > 0, costs / least, np.where(costs > 0, np.nan, 1.0))
-    return spread_of(stable / optimal if optimal > 0 else 1.0, np.maximum(drawn, 1.0))
+    price = max(1.0, stable / optimal) if optimal > 0 else 1.0
+    return spread_of(price, np.maximum(drawn, 1.0))
 
 
 def _find_own_part(game: LinearGame, given: Vector) -> float | None:
