@@ -269,11 +269,13 @@ def _has_own_margins(plan: Plan) -> bool:
 
 
 def _describe_changes(plan: Plan) -> list[str]:
+    # What an agent without samples could do with some was not asked.
+    what = "limit or goal" if plan.game.limits.all() else "goal, or of one limit above 0,"
+    none = f"No change of one {what} is enough."
     if plan.together is not None:
-        return ["No change of one limit or goal is enough.", _list_together(plan, plan.together)]
+        return [none, _list_together(plan, plan.together)]
     if not plan.changes:
-        alone = plan.unreachable or plan.blocking
-        return ["No change of one limit or goal is enough."] * bool(alone)
+        return [none] * bool(plan.unreachable or plan.blocking)
     return [
         f"The smallest change that makes a plan possible: {describe_change(plan, 0)}.",
         *_qualify_change(plan),
@@ -310,10 +312,11 @@ def describe_change(plan: Plan, place: int) -> str:
 
 
 def write_change(kind: str, value: float) -> str:
-    """Return a limit in whole samples, or a goal with the digits it has."""
+    """Return a limit in whole samples, or a goal with all its digits: fewer might not be enough."""
     if kind != "goal":
         return format_samples(value)
-    return format_goal(round(value, 9))
+    short = format_goal(round(value, 9))
+    return short if abs(float(short) - value) < 1e-9 else f"{value:.9g}"
 
 
 # Why each gives what it gives.
