@@ -338,11 +338,35 @@ def format_probability(value: float) -> str:
     return f"{value:.2f}"
 
 
-def format_probability_below(value: float, other: float) -> str:
-    """Return a probability, with a third digit where else it would read like a higher one."""
-    if value >= other or format_probability(value) != format_probability(other):
-        return format_probability(value)
-    return f"{math.floor(1000 * value) / 1000:.3f}"
+def format_uncertain(value: float | None) -> str:
+    """Return a probability that rests on pilots: above 0.99 at most, since nothing is certain."""
+    return "unknown" if value is None else format_probability(min(max(value, 0.001), 0.999))
+
+
+def format_requested(probability: float) -> str:
+    """Return a requested probability with the digits it has: 0.95 or 0.999."""
+    short, full = f"{probability:.2f}", f"{probability:.12g}"
+    return short if float(short) == float(full) else full
+
+
+def format_beside(value: float | None, requested: float) -> str:
+    """Return a probability with digits enough to tell it from the requested one.
+
+    value: one that rests on pilots.
+    requested: which a plan must have.
+    """
+    if value is None:
+        return "unknown"
+    asked = format_requested(requested)
+    places = len(asked) - 2
+    if value >= 0.995 and requested > 0.99:
+        # Rounded down, so what misses a requested 0.999 reads as 0.998 at most.
+        if value >= 1:
+            return f"above {1 - 0.1**places:.{places}f}"
+        return repr(float(value))[: places + 2].ljust(places + 2, "0")
+    if value < requested and asked == format_uncertain(value):
+        return f"{math.floor(1000 * value) / 1000:.3f}"
+    return format_uncertain(value)
 
 
 def format_short_probability(value: float | None) -> str:
@@ -398,6 +422,15 @@ def format_interval(value: float, low: float, high: float, write: Callable[[floa
     write: writes a finite number.
     """
     return f"{write(value)} [{write(low)}, {write(high) if math.isfinite(high) else '∞'}]"
+
+
+def format_ends(low: float, high: float, write: Callable[[float], str]) -> str:
+    """Return the ends of an interval in words, once if they read alike: 0.67 to above 0.99.
+
+    low, high: the ends.
+    write: writes a number.
+    """
+    return write(low) if write(low) == write(high) else f"{write(low)} to {write(high)}"
 
 
 def format_duration(seconds: float, *, hedge: bool = False) -> str:

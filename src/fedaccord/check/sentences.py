@@ -18,9 +18,10 @@ from fedaccord.wording import (
     count,
     count_whole,
     format_amount_with_digits,
-    format_probability,
-    format_probability_below,
+    format_beside,
+    format_requested,
     format_samples,
+    format_uncertain,
     join_with_and,
     name_few,
 )
@@ -228,15 +229,14 @@ def describe_first(found: Check, prospects: Prospects) -> str:
 
 def describe_success(found: Check, prospects: Prospects) -> str:
     """Return how likely all agents are to reach their goals, after why a proposal does not hold."""
-    sure = format_probability(prospects.everyone.value)
-    if "sure" in found.failing:
-        sure = format_probability_below(prospects.everyone.value, found.probability)
+    sure = format_beside(prospects.everyone.value, found.probability)
     planned = ""
     if found.plan is not None and not np.array_equal(found.contributions, found.plan.contributions):
-        planned = f" (the plan: {format_probability(found.plan.everyone.value)})"
+        plan = format_beside(found.plan.everyone.value, found.probability)
+        planned = f" (the plan: {plan})"
     said = f"all agents reach their goals with probability {sure}{planned}."
     if "sure" in found.failing:
-        asked = format_probability(found.probability)
+        asked = format_requested(found.probability)
         return f"The proposal does not hold: {said} The required probability is {asked}."
     said = capitalize_first(said)
     if found.holds is Answer.TRUE:
@@ -288,7 +288,7 @@ def describe_hurt(found: Check) -> str:
     before, now = found.plan.satisfied, found.prospects.satisfied
     order = np.argsort(now - before, kind="stable")[:NAMES].tolist()
     hurt = [i for i in order if before[i] - now[i] > FALL]
-    ends = [tuple(format_probability(float(one[i])) for one in (before, now)) for i in hurt]
+    ends = [tuple(format_uncertain(float(one[i])) for one in (before, now)) for i in hurt]
     said = [f"{found.game.name(i)} (from {a} to {b})" for i, (a, b) in zip(hurt, ends, strict=True)]
     return f"Compared with the plan, P(goal) falls most for {join_with_and(said)}." if said else ""
 
@@ -296,7 +296,7 @@ def describe_hurt(found: Check) -> str:
 def describe_rest(found: Check, prospects: Prospects) -> str:
     """Return who is hurt, who is the least likely to reach its goal, and who could give less."""
     weakest = prospects.weakest
-    chance = format_probability(float(prospects.satisfied[weakest]))
+    chance = format_uncertain(float(prospects.satisfied[weakest]))
     least = f"{found.game.name(weakest)} is the least likely to reach its goal ({chance})."
     return " ".join(filter(None, (describe_hurt(found), least, _describe_spare(found))))
 
@@ -331,16 +331,16 @@ def _explain_chances(found: Check, prospects: Prospects, agent: int) -> str:
     given = float(found.contributions[agent])
     name = found.game.name(agent)
     said = [f"{name} gives {format_samples(given)}{_compare_contribution(found, agent)}."]
-    sure = format_probability(float(prospects.satisfied[agent]))
+    sure = format_uncertain(float(prospects.satisfied[agent]))
     planned = ""
     if found.plan is not None and found.plan.satisfied[agent] != prospects.satisfied[agent]:
-        planned = f" (the plan: {format_probability(float(found.plan.satisfied[agent]))})"
+        planned = f" (the plan: {format_uncertain(float(found.plan.satisfied[agent]))})"
     keeps = found.kept is not None and found.kept[agent] > 0
     learns = ", with what it keeps," if keeps else ""
     said.append(f"It reaches its goal{learns} with probability {sure}{planned}.")
     if given > 0:
         least = min(prospects.defection)
-        chance = format_probability(float(prospects.defection[least][agent]))
+        chance = format_uncertain(float(prospects.defection[least][agent]))
         said.append(
             f"If it alone gave only {100 * least:g} % of its contribution, the probability would "
             f"be {chance}."

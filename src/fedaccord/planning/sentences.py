@@ -20,10 +20,13 @@ from fedaccord.wording import (
     count,
     count_whole,
     format_accuracy_down,
+    format_beside,
+    format_ends,
     format_goal,
     format_part,
-    format_probability,
+    format_requested,
     format_samples,
+    format_uncertain,
     join_with_and,
     pluralize,
 )
@@ -112,20 +115,26 @@ def _describe_stability(plan: Plan) -> str:
 def _list_certainty(plan: Plan) -> list[str]:
     if plan.everyone is None:
         return []
-    value, low, high = (
-        format_uncertain(end)
-        for end in (plan.everyone.value, plan.everyone.low, plan.everyone.high)
-    )
-    said = f"All agents reach their goals in a run with probability {value}."
-    if plan.everyone.low is None:
-        return [said]
+    said = f"All agents reach their goals in a run with probability {write_everyone(plan)}."
     # The page's verdict has room for the probability alone.
-    return [said, f"Given the pilots, the 95 % interval of this probability is {low} to {high}."]
+    return [said, *describe_interval(plan)]
 
 
-def format_uncertain(value: float | None) -> str:
-    """Return a probability that rests on pilots: above 0.99 at most, since nothing is certain."""
-    return "unknown" if value is None else format_probability(min(max(value, 0.001), 0.999))
+def describe_interval(plan: Plan) -> list[str]:
+    """Return in a sentence between which ends the probability lies; none where it is not known."""
+    if plan.everyone is None or plan.everyone.low is None or plan.everyone.high is None:
+        return []
+    ends = format_ends(plan.everyone.low, plan.everyone.high, format_uncertain)
+    return [f"Given the pilots, the 95 % interval of this probability is {ends}."]
+
+
+def write_everyone(plan: Plan) -> str:
+    """Return the probability of a plan with digits enough to tell it from the requested one."""
+    return _write_beside(plan, None if plan.everyone is None else plan.everyone.value)
+
+
+def _write_beside(plan: Plan, value: float | None) -> str:
+    return format_beside(value, float(plan.options["probability"]))
 
 
 def _describe_recipients(plan: Plan) -> str:
@@ -166,30 +175,28 @@ def _describe_basis(plan: Plan) -> str:
     if isinstance(plan.game, MeasuredGame):
         if plan.game.chances is not None and plan.contributions is not None:
             sure = plan.game.chances.prospects(plan.contributions).everyone.value
-            return f"All agents reach their goals with probability {format_probability(sure)}."
+            return f"All agents reach their goals with probability {format_uncertain(sure)}."
         return "The game has no pilots, so no probability is known."
     return "No training was run, so accuracies and probabilities are not known."
 
 
 def write_requested(plan: Plan) -> str:
     """Return the requested probability with the digits it has: 0.95 or 0.999."""
-    asked = float(plan.options["probability"])
-    return f"{asked:.2f}" if round(asked, 2) == asked else f"{asked:g}"
+    return format_requested(float(plan.options["probability"]))
 
 
 def _describe_less_sure(plan: Plan) -> list[str]:
     asked = write_requested(plan)
-    best = format_uncertain(None if plan.everyone is None else plan.everyone.value)
     limits = " within the limits" if np.isfinite(plan.game.limits).any() else ""
     said = [
         f"No stable plan{limits} lets all agents reach their goals with probability {asked}.",
-        f"The nearest plan reaches {best}.",
+        f"The nearest plan reaches {write_everyone(plan)}.",
         f"It asks {_describe_asked(plan)}.",
     ]
     if plan.ceiling is not None:
         said.append(
             "If all agents gave all they have, the probability would be "
-            f"{format_uncertain(plan.ceiling.value)}."
+            f"{_write_beside(plan, plan.ceiling.value)}."
         )
     return [*said, *_list_attainable(plan)]
 
@@ -288,11 +295,12 @@ def _qualify_change(plan: Plan) -> list[str]:
     if known is None:
         stays = plan.changes[0].kind == "goal" and _has_own_margins(plan)
         return ["Its safety margin stays the same."] * stays
+    reached = _write_beside(plan, known)
     if known >= plan.options["probability"]:
-        return [f"Then all agents reach their goals with probability {format_uncertain(known)}."]
+        return [f"Then all agents reach their goals with probability {reached}."]
     return [
         "Even then all agents reach their goals only on average, with probability "
-        f"{format_uncertain(known)} instead of {write_requested(plan)}."
+        f"{reached} instead of {write_requested(plan)}."
     ]
 
 

@@ -29,12 +29,14 @@ from fedaccord.wording import (
     count,
     count_samples,
     format_accuracy,
+    format_beside,
     format_difference,
+    format_ends,
     format_part,
-    format_probability,
-    format_probability_below,
+    format_requested,
     format_samples,
     format_short_probability,
+    format_uncertain,
     join_with_and,
     name_alone,
 )
@@ -78,7 +80,7 @@ def show_proposal(found: Check, prospects: Prospects) -> Iterator[str | Mark | T
 
 def describe_chances(prospects: Prospects) -> str:
     """Return how likely all agents are to reach their goals."""
-    value = format_probability(prospects.everyone.value)
+    value = format_uncertain(prospects.everyone.value)
     return f"all agents reach their goals with probability {value}"
 
 
@@ -93,10 +95,10 @@ def describe_total(found: Check, prospects: Prospects) -> str:
     everyone = prospects.everyone
     if everyone.low is None or everyone.high is None:
         return f"The proposal asks for {count_samples(total)} in all{compared}."
-    low, high = map(format_probability, (everyone.low, everyone.high))
+    ends = format_ends(everyone.low, everyone.high, format_uncertain)
     return (
         f"The proposal asks for {count_samples(total)} in all{compared}. Given the pilots, the "
-        f"95 % interval of the probability that all agents reach their goals is {low} to {high}."
+        f"95 % interval of the probability that all agents reach their goals is {ends}."
     )
 
 
@@ -340,8 +342,8 @@ def _name_answer(found: Check, name: str) -> str:
 
 def _answer_goals(found: Check, prospects: Prospects) -> Mark:
     sure = found.answers["sure"] is Answer.TRUE
-    value = format_probability_below(prospects.everyone.value, found.probability)
-    asked = format_probability(found.probability)
+    value = format_beside(prospects.everyone.value, found.probability)
+    asked = format_requested(found.probability)
     return Mark(f"with probability {value}; {asked} is required", "good" if sure else "bad")
 
 
