@@ -31,6 +31,14 @@ def test_words_are_joined_with_and(words: list[str], said: str) -> None:
 def test_the_first_of_many_are_joined_and_the_others_counted() -> None:
     assert wording.join_first(iter("abc"), 3, most=5) == "a; b; c"
     assert wording.join_first(iter("abc"), 1200, most=2) == "a; b; and 1,198 more"
+    assert wording.join_first(iter("abc"), 3, most=2) == "a; b; c"
+
+
+def test_nobody_is_left_out_of_a_list_to_save_one_name() -> None:
+    assert wording.name_few(list("abcd")) == "a, b, c and d"
+    assert wording.name_few(list("abcde")) == "a, b, c and 2 more"
+    assert wording.name_few(list("abc")) == "a, b and c"
+    assert [wording.count_named(n, 2) for n in range(5)] == [0, 1, 2, 3, 2]
 
 
 def test_sentences_begin_with_a_large_or_a_small_letter() -> None:

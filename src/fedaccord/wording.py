@@ -121,8 +121,18 @@ def join_with_and(words: Sequence[str]) -> str:
 
 def name_few(names: Sequence[str], most: int = 3) -> str:
     """Return names for a sentence, and how many more there are beyond the most that it has."""
-    more = len(names) - most
-    return join_with_and([*names[:most], f"{more:,} more"] if more > 0 else names)
+    named = count_named(len(names), most)
+    more = len(names) - named
+    return join_with_and([*names[:named], f"{more:,} more"] if more > 0 else names)
+
+
+def count_named(total: int, most: int = 3) -> int:
+    """Return how many of some names a sentence has: all, if only one would be left out.
+
+    total: how many there are.
+    most: how many a sentence has room for.
+    """
+    return total if total <= most + 1 else most
 
 
 def write_short_alone(limit: float, aim: str) -> str:
@@ -150,7 +160,7 @@ def join_first(words: Iterable[str], total: int, *, most: int) -> str:
     total: how many there are.
     most: how many are shown.
     """
-    first = list(islice(words, most))
+    first = list(islice(words, count_named(total, most)))
     more = [f"and {total - len(first):,} more"] if total > len(first) else []
     return "; ".join([*first, *more])
 

@@ -16,6 +16,7 @@ from fedaccord.games.base import has_goals
 from fedaccord.wording import (
     capitalize_first,
     count,
+    count_named,
     count_whole,
     format_amount_with_digits,
     format_beside,
@@ -255,14 +256,15 @@ def describe_carried(game: Game, agents: Sequence[int]) -> str:
     if not agents:
         return ""
     said = []
-    for agent in agents[:NAMES]:
+    named = count_named(len(agents), NAMES)
+    for agent in agents[:named]:
         limit = float(game.limits[agent])
         # A contribution that is fixed, as by a lock, is no limit of the agent's own.
         fixed = limit <= game.minimums[agent]
         bound = "is fixed at" if fixed else "has a limit of"
         said.append(f"{game.name(agent)} {bound} {format_samples(limit)}")
-    if len(agents) > NAMES:
-        said.append(f"{len(agents) - NAMES:,} others are limited too")
+    if len(agents) > named:
+        said.append(f"{len(agents) - named:,} others are limited too")
     whole = "a full safety margin" if len(agents) == 1 else "full safety margins"
     others = [agent for agent in range(game.size) if agent not in agents]
     make = f"{game.name(others[0])} makes" if len(others) == 1 else "the others make"

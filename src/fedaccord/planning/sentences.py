@@ -18,6 +18,7 @@ from fedaccord.planning.result import Outcome, Plan
 from fedaccord.wording import (
     capitalize_first,
     count,
+    count_named,
     count_whole,
     format_accuracy_down,
     format_beside,
@@ -28,7 +29,6 @@ from fedaccord.wording import (
     format_samples,
     format_uncertain,
     join_with_and,
-    pluralize,
 )
 
 # Of more agents than this a sentence names only the first.
@@ -225,13 +225,10 @@ def _join(parts: list[str]) -> str:
 def _explain_none(plan: Plan) -> list[str]:
     if plan.unreachable:
         said = [_describe_unreachable(plan, one) for one in plan.unreachable]
-        more = len(said) - NAMED
-        rest = (
-            [f"{more:,} more {pluralize(more, 'goal is', 'goals are')} out of reach."]
-            if more > 0
-            else []
-        )
-        return [*said[:NAMED], *rest, *_describe_changes(plan)]
+        named = count_named(len(said), NAMED)
+        more = len(said) - named
+        rest = [f"{more:,} more goals are out of reach."] * (more > 0)
+        return [*said[:named], *rest, *_describe_changes(plan)]
     if not plan.blocking:
         return [plan.reason, *_describe_changes(plan)]
     fixed = "The safety margins of a saved game are fixed. From its pilots, plan finds others."

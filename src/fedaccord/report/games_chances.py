@@ -27,6 +27,7 @@ from fedaccord.report.terminal import shorten_name
 from fedaccord.wording import (
     capitalize_first,
     count,
+    count_named,
     count_samples,
     format_accuracy,
     format_beside,
@@ -39,6 +40,7 @@ from fedaccord.wording import (
     format_uncertain,
     join_with_and,
     name_alone,
+    name_few,
 )
 
 if TYPE_CHECKING:
@@ -161,7 +163,10 @@ def _describe_envy(found: Check) -> str:
 def _name_pairs(found: Check, envied: dict[int, int], verb: str) -> str:
     """Name the first agents with the one that each envies, and count the others."""
     pairs = sorted(envied.items())
-    named = [f"{found.game.name(i)} {verb} {found.game.name(j)}" for i, j in pairs[:NAMES]]
+    named = [
+        f"{found.game.name(i)} {verb} {found.game.name(j)}"
+        for i, j in pairs[: count_named(len(pairs), NAMES)]
+    ]
     rest = len(pairs) - len(named)
     more = f"{count(rest, 'other')} {verb if rest == 1 or ' ' in verb else 'envy'} another"
     return join_with_and([*named, more] if rest else named)
@@ -170,9 +175,7 @@ def _name_pairs(found: Check, envied: dict[int, int], verb: str) -> str:
 def _name_first(found: Check, amounts: Vector) -> str:
     """Name the agents with the largest amounts, and count the others."""
     order = [i for i in np.argsort(-amounts, kind="stable").tolist() if amounts[i] > 0]
-    named = [found.game.name(i) for i in order[:NAMES]]
-    rest = len(order) - len(named)
-    return join_with_and([*named, f"{rest:,} more"] if rest else named)
+    return name_few([found.game.name(i) for i in order], NAMES)
 
 
 def list_symbols(found: Check, prospects: Prospects, place: Place = "terminal") -> dict[str, str]:
