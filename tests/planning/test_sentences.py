@@ -17,9 +17,10 @@ from fedaccord.planning.sentences import (
     find_carried,
     find_driver,
     find_lowered,
+    list_warnings,
     write_sheet,
 )
-from fedaccord.report.plan import show_plan
+from fedaccord.report.plan import list_doubts, show_plan
 from fedaccord.report.plan_answers import answer_questions
 from fedaccord.report.plan_page import plan_page
 from fedaccord.wording import format_uncertain
@@ -87,6 +88,25 @@ def test_a_single_contributor_is_named():
 def test_nothing_reads_as_certain():
     assert format_uncertain(1.0) == "above 0.99" and format_uncertain(0.0) == "below 0.01"
     assert format_uncertain(0.5) == "0.50" and format_uncertain(None) == "unknown"
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_warnings_are_all_that_the_terminal_and_the_page_warn_of(number):
+    plan = plans()[number]
+    warnings = list_warnings(plan)
+    beware = [one for one in warnings if one.startswith("Beware: ")]
+    assert beware == re.findall(r"Beware: .*?\.(?= |$)", plan.verdict)
+    doubts = tuple(one for one in warnings if one not in beware)
+    assert list_doubts(plan) == doubts
+    assert set(doubts) <= {one.sentence for one in plan.doubts}
+
+
+def test_that_a_plan_hardly_deters_is_a_warning():
+    plan = plans()[0]
+    loose = dataclasses.replace(plan, cuts={0.25: np.full(plan.size, 0.8)})
+    firm = dataclasses.replace(plan, cuts={0.25: np.full(plan.size, 0.2)})
+    assert list_warnings(loose)[0].startswith("Beware: with 25 % an agent probably still")
+    assert not any("Beware" in one for one in list_warnings(firm))
 
 
 def restate(plan, value, probability, outcome, low=None, high=None):

@@ -163,12 +163,32 @@ def describe_defection(plan: Plan) -> str:
         f"{who} reaches its goal with probability {format_uncertain(chance)}{mean}. With its whole "
         f"contribution, the probability is {format_uncertain(full)}."
     )
-    if chance < LOOSE:
-        return said
+    return " ".join(filter(None, (said, _warn_of_defection(plan))))
+
+
+def _warn_of_defection(plan: Plan) -> str:
+    """Return that a contributor that gives less than the plan asks probably loses little."""
+    level = min(plan.cuts, default=0.0)
+    giving = np.asarray(plan.contributions) > 0
+    if not plan.cuts or not giving.any() or float(plan.cuts[level][giving].mean()) < LOOSE:
+        return ""
     return (
-        f"{said} Beware: with {part} an agent probably still reaches its goal, so the plan hardly "
-        "deters agents from giving less."
+        f"Beware: with {format_part(level)} an agent probably still reaches its goal, so the plan "
+        "hardly deters agents from giving less."
     )
+
+
+def list_warnings(plan: Plan) -> list[str]:
+    """List what a reader should know before trusting a plan, a sentence or two each.
+
+    First that the plan hardly deters agents from giving less, if so. Then the doubts of the plan;
+    what the verdict says of a goal that is out of reach is not said again.
+    """
+    beware = _warn_of_defection(plan) if plan.outcome is Outcome.PLANNED else ""
+    known = {one.agent for one in plan.unreachable}
+    said = ("saturation-below-goal", "extrapolation")
+    doubts = (one.sentence for one in plan.doubts if one.agent not in known or one.kind not in said)
+    return [*filter(None, [beware]), *doubts]
 
 
 def _describe_basis(plan: Plan) -> str:
