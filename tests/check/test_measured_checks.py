@@ -98,10 +98,24 @@ def test_a_required_probability_near_one_can_be_told_from_that_of_the_proposal()
     asked = 1 - (1 - found.everyone.value) / 2
     asked = float(f"{asked:.{2 + int(-np.log10(1 - asked))}f}")
     verdict = dataclasses.replace(found, probability=asked).verdict
-    told, required = re.search(
-        r"with probability (\S+?)\. The required .* is (\S+?)\. ", verdict
-    ).groups()
+    numbers = r"with probability (\S+?)(?:\. The required .* is | instead of )(\S+?)[.,] "
+    told, required = re.search(numbers, verdict).groups()
     assert float(told) <= found.everyone.value < float(required) == asked
+
+
+def test_a_proposal_that_fails_twice_says_so_in_its_first_sentence():
+    given = np.array([0.0, 2_000.0])
+    found = check(MEASURED, given, plan=PLAN)
+    assert found.failing == ("sure", "stable") and found.could_give_less[1] > 0
+    first, second = found.verdict.split(". ")[:2]
+    assert re.fullmatch(
+        r"The proposal does not hold: all agents reach their goals with probability \S+ instead of "
+        r"0\.95, and South could give less",
+        first,
+    )
+    assert second == "With the plan, the probability is 0.95"
+    lacking = check(MEASURED, np.round(0.6 * GIVEN), plan=PLAN)
+    assert lacking.failing == ("sure",) and "instead of" not in lacking.verdict
 
 
 def test_a_check_never_reads_as_if_all_were_certain():

@@ -231,13 +231,18 @@ def describe_first(found: Check, prospects: Prospects) -> str:
 def describe_success(found: Check, prospects: Prospects) -> str:
     """Return how likely all agents are to reach their goals, after why a proposal does not hold."""
     sure = format_beside(prospects.everyone.value, found.probability)
-    planned = ""
+    planned = plan = ""
     if found.plan is not None and not np.array_equal(found.contributions, found.plan.contributions):
         plan = format_beside(found.plan.everyone.value, found.probability)
         planned = f" (the plan: {plan})"
     said = f"all agents reach their goals with probability {sure}{planned}."
     if "sure" in found.failing:
         asked = format_requested(found.probability)
+        if second := _explain_second_failure(found):
+            reached = f"probability {sure} instead of {asked}"
+            both = f"all agents reach their goals with {reached}, and {second}"
+            compared = f" With the plan, the probability is {plan}." if planned else ""
+            return f"The proposal does not hold: {both}.{compared}"
         return f"The proposal does not hold: {said} The required probability is {asked}."
     said = capitalize_first(said)
     if found.holds is Answer.TRUE:
@@ -281,6 +286,13 @@ def _explain_failure(found: Check) -> str:
     if "envy-free" in found.failing and found.judged.envy:
         return f"{_count(len({i for i, _ in found.judged.envy}))} another"
     return "not all agents reach their goals on average"
+
+
+def _explain_second_failure(found: Check) -> str:
+    """Return what else fails where the probability is too low; nothing where nothing does."""
+    answers = found.answers
+    others = [n for n in ("stable", "envy-free") if n in found.failing]
+    return _explain_failure(found) if any(answers[n] is Answer.FALSE for n in others) else ""
 
 
 def describe_hurt(found: Check) -> str:
