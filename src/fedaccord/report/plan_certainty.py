@@ -171,8 +171,11 @@ def describe_falls(plan: Plan) -> str:
     verb, whose = ("gives", "its") if len(names) == 1 else ("give", "their")
     then = format_requested(high.probability)
     reason = f"the others' samples then replace more of {whose} own"
-    if ((np.asarray(low.contributions) > 0) != (np.asarray(high.contributions) > 0)).any():
-        reason = f"the plan for {then} has other contributors"
+    before_giving, then_giving = (np.asarray(row.contributions) > 0 for row in (low, high))
+    if (before_giving != then_giving).any():
+        gone, new = (before_giving & ~then_giving).any(), (then_giving & ~before_giving).any()
+        which = "other" if gone and new else "fewer" if gone else "more"
+        reason = f"the plan for {then} has {which} contributors"
     before = format_requested(low.probability)
     return f"{join_with_and(names)} {verb} less at {then} than at {before}: {reason}."
 
