@@ -27,6 +27,7 @@ from fedaccord.report.model import (
 )
 from fedaccord.wording import (
     count,
+    count_named,
     format_number,
     format_part,
     format_samples,
@@ -277,9 +278,9 @@ def add_kept_section(page: Page, found: KeptPlan) -> Page:
 def _answer_less(found: KeptPlan) -> tuple[str, Mark, str]:
     """Return whether an agent that keeps the rest could give less, as a row of the questions."""
     less = found.given - found.responses
-    first = rank(less, min(len(found.defectors), NAMED)).tolist()
+    first = rank(less, count_named(len(found.defectors), NAMED)).tolist()
     said = [f"{found.plan.name(agent)} by {format_samples(less[agent])}" for agent in first]
-    if len(found.defectors) > NAMED:
-        said.append(f"{len(found.defectors) - NAMED:,} more")
+    if len(found.defectors) > len(first):
+        said.append(f"{len(found.defectors) - len(first):,} more")
     answer = Mark(f"yes: {', '.join(said)}", "bad")
     return "Could an agent give less, if it keeps the rest?", answer, "not stable"
