@@ -37,6 +37,8 @@ LONGEST = 100_000
 # Comparing spellings takes time: more names than this are not looked through, nor longer ones.
 CLOSEST_AMONG = 1_000
 CLOSEST_LENGTH = 100
+# A misspelling is of a word of so many letters, and so much like it.
+SLIP_LENGTH, SLIP_LIKENESS = 4, 0.8
 # Spaces that do not break or are thin, as programs put them into names.
 SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ")
 
@@ -165,6 +167,25 @@ def find_closest(name: object, known: Sequence[str]) -> str | None:
     folded = {other.casefold(): other for other in known[:CLOSEST_AMONG]}
     found = difflib.get_close_matches(str(name).casefold()[:CLOSEST_LENGTH], list(folded), n=1)
     return folded[found[0]] if found else None
+
+
+def find_slip(name: str, known: Sequence[str]) -> str | None:
+    """Return the name of which another is likely a misspelling, if there is one.
+
+    Unlike close names, "type A" and "type B", or "Site 1" and "Site 2", are two things.
+    """
+    near = find_closest(name, known)
+    if near is None:
+        return None
+    one, other = name.casefold(), near.casefold()
+    words, others = one.split(), other.split()
+    if len(words) == len(others):
+        apart = [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]
+        if any(max(map(len, pair)) < SLIP_LENGTH for pair in apart):
+            return None
+    alike = difflib.SequenceMatcher(None, one, other).ratio() >= SLIP_LIKENESS
+    alike = alike or sorted(one) == sorted(other)
+    return near if alike and re.findall(r"\d", one) == re.findall(r"\d", other) else None
 
 
 def suggest(name: object, known: Sequence[str]) -> str:

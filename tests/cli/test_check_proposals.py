@@ -374,7 +374,7 @@ def test_options_that_mean_nothing_are_refused(folder, options, words):
 def test_histograms_are_no_pilots(folder, tmp_path):
     table = write(tmp_path / "h.csv", "agent,healthy,ill\nNorth,3,4\nSouth,5,6\n")
     refused = run("check", table, folder / "plan.csv")
-    assert_refused(refused, "no table of pilots", "--save-game")
+    assert_refused(refused, "is not a table of pilots", "--save-game")
 
 
 def test_probabilities_are_refused_for_a_game_that_has_none(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import typer.main
 
 from fedaccord._io import kinds
-from fedaccord._io.kinds import SYNONYMS
+from fedaccord._io.kinds import SYNONYMS, TOTALS
 from fedaccord.cli import app
 from fedaccord.measurement import histograms, pilots
 
@@ -66,6 +66,13 @@ def test_the_headings_that_mean_a_column_are_on_the_page_of_tables():
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", part("Headings", text), re.MULTILINE)
     said = {name: tuple(re.findall(r"`([^`]+)`", cell)) for name, cell in rows}
     assert said == dict(SYNONYMS)
+
+
+def test_the_names_of_totals_are_on_the_page_of_tables():
+    text = (REFERENCE / "tables.md").read_text(encoding="utf-8")
+    sentence = re.search(r"These names say\nso: ([^.]+)\.", text)[1]
+    said = {name.replace(" ", "").casefold() for name in re.findall(r"`([^`]+)`", sentence)}
+    assert said == TOTALS - {"∑"}
 
 
 def test_the_pages_own_files_can_be_read(tmp_path):

@@ -10,6 +10,7 @@ from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
 from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.measurement.histograms import Histograms
+from fedaccord.measurement.label_counts import refuse_turned
 
 WIDE = """agent,clear,pneumonia,fracture,need,limit
 City,600,300,100,1500,2000
@@ -117,6 +118,20 @@ def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
         ("agent,label,count\nx,a,1\nx,a,2\n", "line 3 .* second of x for the label 'a'"),
         ("agent,label,count,need\nx,a,1,5\nx,b,2,6\n", "need of x is 5 .* 6 in line 3"),
         ("agent,a\nx,1,2\n", "line 2 .* has 3 cells"),
+        *(
+            (f"agent,flu,ok,{name}\nA,5,4,7\nB,4,1,5\n", f"column '{name}' .* have no counts of")
+            for name in ("No.", "#", "PLZ", "Betten", "Phone")
+        ),
+        (
+            "agent,No,flu,ok\nA,1,4,7\nB,2,1,5\nC,3,9,9\n",
+            "column 'No' of .* numbers its lines from 1 to 3: delete it, or change the order of",
+        ),
+        (
+            "agent,flu,Contact\nA,5,030123456\nB,4,0891\n",
+            'Contact of A in line 2 .* reads "030123456", with a zero in front, like a telephone '
+            "number or a postcode and unlike a count: delete the column 'Contact', or write the",
+        ),
+        ("agent,label,count\nA,flu,05\n", 'reads "05", .*: write the count without such zeros'),
         ("agent,flu,ok,Nr\nA,5,4,1\nB,4,1,2\n", "the column 'Nr' of .* seems to have no counts"),
         ("agent,flu,Flu\nA,5,4\nB,4,1\n", "has the labels 'flu' and 'Flu': use the same spelling"),
         (
@@ -143,3 +158,220 @@ def test_a_limit_above_the_counts_is_a_doubt_of_the_plan(tmp_path: Path) -> None
     _, said = Histograms.load(written(tmp_path, text)).planning_game()
     assert [one for one in said if "limit of y" in one and "is 900, above its counts" in one]
     assert not [one for one in said if "limit of x" in one]
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [(900, None), (901, "is 901, above its counts, which add up to 900 at most: correct")],
+)
+def test_a_limit_may_be_what_withheld_counts_can_add_up_to(
+    tmp_path: Path, limit: int, said: str | None
+) -> None:
+    text = f"agent,a,b,c,d,need,limit\nx,400,250,240,<11,500,{limit}\ny,5,6,7,8,20,\n"
+    notes = [note for note in Histograms.load(written(tmp_path, text)).notes if "limit of" in note]
+    assert len(notes) == (said is not None) and all(said in note for note in notes)
+
+
+# Lines, columns and labels that sum up others.
+
+NETWORK = "hospital,flu,ill,well\nA,5,4,1\nB,7,1,2\nC,1,3,9\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["Network", "All hospitals", "Total (3 hospitals)", "Verbund gesamt"]
+)
+@pytest.mark.parametrize("last", [True, False])
+def test_a_line_that_sums_up_the_others_is_no_agent_by_any_name(
+    tmp_path: Path, name: str, last: bool
+) -> None:
+    line = f"{name},13,8,12\n"
+    text = NETWORK + line if last else NETWORK.replace("A,", line + "A,", 1)
+    with pytest.raises(InputError) as caught:
+        Histograms.load(written(tmp_path, text))
+    said = f"line {5 if last else 2} of {tmp_path / 'histograms.csv'}, {name!r}, is the sum of "
+    assert str(caught.value) == said + "the others for every label: delete the line"
+
+
+@pytest.mark.parametrize("name", ["Σ", "Total:", "Grand Total", "Insgesamt"])
+def test_a_last_line_with_a_known_name_is_left_out(tmp_path: Path, name: str) -> None:
+    found = Histograms.load(written(tmp_path, NETWORK + f"{name},13,8,12\n"))
+    assert found.agents == ("A", "B", "C")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Of three agents one may have what two others have, and so may one with a single label.
+        "hospital,flu,ill\nA,5,4\nB,7,1\nC,12,5\n",
+        "hospital,flu,ill\nA,5,0\nB,7,0\nC,1,0\nD,13,0\n",
+        NETWORK + "D,13,8,11\n",
+    ],
+)
+def test_an_agent_may_be_as_large_as_some_others(tmp_path: Path, text: str) -> None:
+    assert len(Histograms.load(written(tmp_path, text)).agents) == text.count("\n") - 1
+
+
+def test_withheld_counts_leave_a_sum_some_room(tmp_path: Path) -> None:
+    text = NETWORK.replace("B,7,1,2", "B,7,<5,2")
+    with pytest.raises(InputError, match="'Network', is the sum of the others"):
+        Histograms.load(written(tmp_path, text + "Network,13,8,12\n"))
+    assert Histograms.load(written(tmp_path, text + "D,13,20,12\n")).size == 4
+
+
+LONG_SUMS = """agent,label,count
+A,flu,5
+A,ill,4
+A,{0},9
+B,flu,7
+B,{0},7
+"""
+
+
+@pytest.mark.parametrize("name", ["total", "All", "Summe", "Σ"])
+def test_a_label_of_totals_is_left_out_and_noted(tmp_path: Path, name: str) -> None:
+    found = Histograms.load(written(tmp_path, LONG_SUMS.format(name)))
+    assert found.labels == ("flu", "ill")
+    assert found.counts.tolist() == [[5, 4], [7, 0]]
+    assert any(f"the label {name!r} of" in note and "left out" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            LONG_SUMS.format("total").replace("9", "11"),
+            "^line 4 of .* has 11 in the label 'total', and the other labels sum to 9: leave the "
+            "label out, or rename it if it is no total$",
+        ),
+        (
+            LONG_SUMS.format("everyone") + "B,ill,0\n",
+            "^the label 'everyone' of .* is the sum of the others for every agent: delete",
+        ),
+        (
+            "agent,label,count\nA,flu,1\nA,ill,2\nB,flu,3\nB,ill,4\nC,flu,5\nC,ill,6\n"
+            "Network,flu,9\nNetwork,ill,12\n",
+            "^line 8 of .*, 'Network', is the sum of .*: delete all lines of 'Network'$",
+        ),
+    ],
+)
+def test_sums_in_a_long_table_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Histograms.load(written(tmp_path, text))
+
+
+# Names that are likely misspelt.
+
+
+def test_a_label_that_is_likely_misspelt_is_a_doubt_of_the_plan(tmp_path: Path) -> None:
+    text = LONG.replace("Rural,pneumonia", "Rural,pnuemonia")
+    _, said = Histograms.load(written(tmp_path, text)).planning_game()
+    assert any(
+        "Rural alone has the label 'pnuemonia', in line 5 of" in one
+        and one.endswith("and has no 'pneumonia': correct the label if 'pneumonia' is meant.")
+        for one in said
+    )
+
+
+@pytest.mark.parametrize("names", [("type A", "type B"), ("grade 12", "grade 21"), ("ill", "well")])
+def test_labels_that_are_alike_may_be_two(tmp_path: Path, names: tuple[str, str]) -> None:
+    text = "agent,label,count\nA,{},5\nB,{},7\nA,ok,7\nB,ok,7\n".format(*names)
+    notes = Histograms.load(written(tmp_path, text)).notes
+    assert not [note for note in notes if "correct" in note]
+
+
+def test_an_agent_that_is_likely_misspelt_is_a_doubt_of_the_plan(tmp_path: Path) -> None:
+    text = LONG.replace("City,fracture", "Ciyt,fracture")
+    _, said = Histograms.load(written(tmp_path, text)).planning_game()
+    assert any(one.startswith("Ciyt, in line 6 of") and "if City is meant" in one for one in said)
+    assert not [one for one in said if one.startswith("City")]
+
+
+def test_a_histogram_without_pilots_is_not_a_misspelt_one(tmp_path: Path) -> None:
+    found = Histograms.load(written(tmp_path, WIDE + "Citty,1,2,3,,\nSpa,1,2,3,,\n"))
+    with pytest.raises(
+        InputError, match=r"^Citty has a histogram and no pilots; did you mean City"
+    ):
+        found.hints_for(["City", "Rural"])
+    found = Histograms.load(written(tmp_path, WIDE + "Spa,1,2,3,,\n"))
+    assert found.hints_for(["City", "Rural"]).shape == (2, 2)
+
+
+def test_a_label_may_be_called_no_or_count_up_in_two_lines(tmp_path: Path) -> None:
+    found = Histograms.load(written(tmp_path, "agent,yes,No\nA,4,1\nB,5,2\n"))
+    assert found.labels == ("yes", "No")
+
+
+@pytest.mark.parametrize(
+    ("heading", "field"),
+    [
+        ("Bedarf", "needs"),
+        ("Cases needed", "needs"),
+        ("Cases available", "limits"),
+        ("available cases", "limits"),
+        ("max_cases", "limits"),
+        ("Limit (cases)", "limits"),
+        ("min. samples", None),
+        ("Min samples", "minimums"),
+        ("Kosten pro Fall (€)", "costs"),
+        ("cost per case [EUR]", "costs"),
+        ("max. tumour", None),
+    ],
+)
+def test_a_heading_may_say_what_is_counted(tmp_path: Path, heading: str, field: str | None) -> None:
+    found = Histograms.load(written(tmp_path, f"agent,flu,ok,{heading}\nA,4,7,9\nB,5,2,9\n"))
+    if field is None:
+        assert found.labels == ("flu", "ok", heading)
+    else:
+        assert found.labels == ("flu", "ok")
+        assert getattr(found, field).tolist() == [9, 9]
+        assert any(f"the column {heading!r} is read as" in note for note in found.notes)
+
+
+def test_what_was_read_is_noted(tmp_path: Path) -> None:
+    path = written(tmp_path, WIDE)
+    said = f"read 2 agents and 3 labels from {path}: clear, pneumonia and fracture"
+    assert Histograms.load(path).notes[0] == said
+    heads = ",".join(f"L{n}" for n in range(1, 15))
+    found = Histograms.load(written(tmp_path, f"agent,{heads}\nA,1{',' * 13}\n"))
+    assert found.notes[0].endswith("L11, L12 and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("agent,flu,ok\nA,40,60\nB,30,70\nC,,\n", True),
+        ("agent,flu,ill,ok\nA,33,33,33\nB,10,20,70\n", True),
+        ("agent,flu,ok\nA,40,60\nB,30,75\n", False),
+        ("agent,flu,ok,limit\nA,40,60,50\nB,30,70,\n", False),
+        ("agent,flu,ok\nA,40,60\n", False),
+    ],
+)
+def test_counts_that_look_like_per_cent_are_noted(tmp_path: Path, text: str, noted: bool) -> None:
+    notes = Histograms.load(written(tmp_path, text)).notes
+    assert any("add up to 100, as shares in per cent do" in note for note in notes) == noted
+
+
+# Tables whose rows are labels.
+
+TURNED = "hospital,City,Rural\nflu,5,9\nok,3,7\n"
+
+
+def test_a_table_with_agents_as_columns_is_refused_if_their_names_are_known(tmp_path: Path) -> None:
+    path = written(tmp_path, TURNED)
+    said = "City has pilots, and is a label of the histograms: swap rows and columns, so that each"
+    with pytest.raises(InputError, match=said):
+        Histograms.load(path).hints_for(["City", "Rural"])
+    with pytest.raises(InputError, match=r"Rural is an agent, and a column of .*: swap rows and"):
+        refuse_turned(read_rows(path), ["Rural"])
+    refuse_turned(read_rows(path), ["flu"])
+    refuse_turned(read_rows(written(tmp_path, WIDE)), ["Rural", "Elsewhere"])
+
+
+def test_labels_with_names_of_agents_are_a_doubt_of_the_plan(tmp_path: Path) -> None:
+    text = TURNED.replace("City", "City Hospital").replace("Rural", "Rural clinic")
+    _, said = Histograms.load(written(tmp_path, text)).planning_game()
+    assert any("labels 'City Hospital' and 'Rural clinic'" in one for one in said)
+    text = text.replace("flu", "Site A")
+    assert not any(
+        "names of agents" in note for note in Histograms.load(written(tmp_path, text)).notes
+    )

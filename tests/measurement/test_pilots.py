@@ -81,7 +81,7 @@ def test_a_table_survives_the_round_trip(tmp_path: Path) -> None:
 
 def test_what_nobody_said_is_not_written(tmp_path: Path) -> None:
     PilotTable(["a"], [[1]], [[0.5]]).save(tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text() == "pilot,agent,contribution,accuracy\n0,a,1.0,0.5\n"
+    assert (tmp_path / "t.csv").read_text() == "pilot,agent,contribution,accuracy\n0,a,1,0.5\n"
 
 
 @pytest.mark.parametrize(
@@ -354,3 +354,29 @@ def test_a_pilot_of_one_agent_that_another_pilot_lacks_is_a_slip_in_its_name(tmp
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=words):
             PilotTable.load(path)
+
+
+def test_pilots_keep_their_names_and_whole_numbers(tmp_path: Path) -> None:
+    text = (
+        "pilot,agent,contribution,accuracy,goal,limit,cost\n"
+        "run 7,a,4200,0.9,0.8,5000,2\nrun 7,b,10,0.5,0.4,,0.5\n"
+        "spring,a,80,,,,\nspring,b,90,,,,\n"
+        "run 9,a,60,0.8,,,\nrun 9,b,0,,,,\n"
+    )
+    (tmp_path / "pilots.csv").write_text(text)
+    table = PilotTable.load(tmp_path / "pilots.csv")
+    assert table.names == ("run 7", "run 9")
+    table.with_goals(0.7).save(tmp_path / "saved.csv")
+    assert (tmp_path / "saved.csv").read_text() == (
+        "pilot,agent,contribution,accuracy,goal,limit,cost\n"
+        "run 7,a,4200,0.9,0.7,5000,2\nrun 7,b,10,0.5,0.7,,0.5\n"
+        "run 9,a,60,0.8,0.7,5000,2\nrun 9,b,0,,0.7,,0.5\n"
+    )
+
+
+def test_names_of_pilots_are_joined_unless_both_tables_have_one() -> None:
+    one, two, again = (PilotTable(["a"], [[5]], [[0.5]], names=[name]) for name in ("x", "y", "x"))
+    assert one.joined(two).names == ("x", "y")
+    assert one.joined(again).names == ("0", "1")
+    with pytest.raises(InputError, match="names must be 2 different names, one per pilot"):
+        PilotTable(["a"], [[5], [6]], [[0.5], [0.6]], names=["x", "x"])

@@ -33,7 +33,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
         *("agents", "hospital", "site", "client", "member", "centre", "center"),
         *("institution", "clinic", "name", "klinik", "krankenhaus", "standort"),
     ),
-    "label": ("labels", "class", "diagnosis", "category"),
+    "label": ("labels", "class", "diagnosis", "category", "klasse", "diagnose"),
     "contribution": (
         *("contributions", "cases", "samples", "n", "patients", "given", "gives"),
         *("fälle", "anzahl"),
@@ -41,9 +41,9 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "reserve": ("reserves",),
     "count": ("counts", "cases", "samples", "n", "patients", "fälle", "anzahl"),
     "validation": ("validation size", "validation points", "validation cases", "validierung"),
-    "limit": ("limits", "available", "max", "maximum", "grenze"),
+    "limit": ("limits", "available", "max", "maximum", "grenze", "verfügbar"),
     "minimum": ("minimums", "min"),
-    "need": ("needs", "needed"),
+    "need": ("needs", "needed", "bedarf"),
     "cost": ("costs", "price", "kosten"),
     "accuracy": ("accuracies", "acc", "genauigkeit"),
     "goal": ("goals", "target", "target accuracy", "ziel"),
@@ -60,13 +60,33 @@ OWN: Mapping[str, tuple[str, float]] = {
 # What stands for the accuracy of a training that failed.
 FAILED = frozenset(("failed", "fail", "diverged"))
 # Headings of numbers that are no counts of a label.
-NO_LABELS = frozenset(("nr", "id", "number", "index", "beds", "year"))
+NO_LABELS = frozenset(
+    (
+        *("nr", "no.", "#", "id", "hospital id", "site id", "number", "index", "year", "jahr"),
+        *("beds", "betten", "phone", "phone number", "telephone", "telefon", "tel", "fax"),
+        *("postcode", "postal code", "zip", "zip code", "plz"),
+    )
+)
+# Columns of numbers of samples or of prices, and what a heading may say of that besides: what is
+# counted, or the unit, as in "max cases", "cases available" or "cost per case (EUR)".
+COUNTED = ("validation", "limit", "minimum", "need", "cost")
+NOUN = "(?:cases|samples|patients|fälle)"
+BESIDES = re.compile(
+    rf"^{NOUN} | {NOUN}$| (?:per|pro|je) (?:case|sample|patient|fall)$"
+    rf"| ?[(\[](?:{NOUN}|n|€|eur|euro|\$|usd)[)\]]$"
+)
 # What a line is called that has the mean of the others, or the sum of some.
 MEANS = frozenset(
     ("mean", "average", "avg", "avg.", "median", "mittelwert", "durchschnitt", "subtotal")
 )
 # What a line is called that sums up the others.
-TOTALS = frozenset(("total", "totals", "sum", "all", "overall", "gesamt", "summe"))
+TOTALS = frozenset(
+    (
+        *("total", "totals", "grandtotal", "sum", "all", "overall", "σ", "∑"),
+        *("gesamt", "gesamtsumme", "insgesamt", "summe", "zusammen"),
+        *("somme", "totale", "totaal", "totaux", "suma"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +124,10 @@ class TableKind:
         """Return the column that a heading means, if there is one."""
         words = simplify(heading)
         known = (*self.needed, *self.own)
-        return next((column for column in known if words in self.headings(column)), None)
+        found = next((column for column in known if words in self.headings(column)), None)
+        bare = BESIDES.sub("", BESIDES.sub("", words, count=1), count=1)
+        counted = (column for column in known if column in COUNTED)
+        return found or next((name for name in counted if bare in self.headings(name)), None)
 
 
 PILOTS = TableKind(

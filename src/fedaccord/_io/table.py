@@ -285,7 +285,7 @@ class Rows:
             place, text = said[0]
             # An agent may stand alone in its line, and then it has no samples.
             stray = place != agent or kind is PILOTS or NOTE.match(text)
-            is_text = re.search(r"[^\W0-9]", text) and _fold(text) not in TOTALS
+            is_text = re.search(r"[^\W0-9]", text) and not is_total(text)
             if len(said) == 1 < len(places) and stray and is_text and not text.startswith("#"):
                 raise InputError(f"{where} looks like a note: delete it")
             if len(said) == 1 < len(places) and kind is PROPOSAL and _is_long(text):
@@ -503,7 +503,7 @@ class Sheet:
                 f"{self.where(means[0])} is called {titles[means[0]]!r}, like a line that sums up "
                 "others: leave it out"
             )
-        sums = [row for row, title in enumerate(titles) if _fold(title) in TOTALS]
+        sums = [row for row, title in enumerate(titles) if is_total(title)]
         if not sums or len(self.lines) == 1:
             return self
         last = len(self.lines) - 1
@@ -550,6 +550,11 @@ def name_cell(place: int, line: int) -> str:
         place, letter = divmod(place - 1, 26)
         letters = chr(65 + letter) + letters
     return f"{letters}{line}"
+
+
+def is_total(name: str) -> bool:
+    """Return whether a line or a label is called like one that sums up the others."""
+    return _fold(name).rstrip(":.") in TOTALS
 
 
 def _is_long(text: str) -> bool:

@@ -294,14 +294,8 @@ def _fit(path: str, rows: Rows, options: Options) -> Measurement:
     seed = options.seed or 0
     if seed < 0:
         raise InputError(f"--seed must be a whole number of 0 or more; got {seed}")
-    prior = None
-    if options.histograms is not None:
-        from fedaccord.measurement.histograms import Histograms
-
-        prior = Histograms.load(options.histograms)
-        complain_of(prior.notes)
-    limits = Wanted.read(options.limit, "--limit")
-    measured = fit_pilots(rows, Wanted.read(options.goal, "--goal"), prior=prior, seed=seed)
+    goals, limits = map(Wanted.read, (options.goal, options.limit), ("--goal", "--limit"))
+    measured = fit_pilots(rows, goals, histograms=options.histograms, seed=seed)
     measured = set_limits(measured, limits)
     _ = measured.game  # raises where a goal is out of reach
     return measured

@@ -163,7 +163,7 @@ def _read_basis(file: str, goals: Wanted | None, sheet: str | None) -> Measureme
     if source.rows is None:
         return read_game(file) if goals is None else read_linear_game(file, goals)
     if source.kind == "pilots":
-        return fit_pilots(source.rows, goals, prior=None, seed=0)
+        return fit_pilots(source.rows, goals, histograms=None, seed=0)
     game, assumed = read_histograms(source.rows, None, note=complain_of)
     complain_of(assumed)
     return game

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedaccord._checks import check_real
-from fedaccord.cli.app import complain_of, describe_files, gather_options
+from fedaccord.cli.app import describe_files, gather_options
 from fedaccord.cli.options import Goals, HistogramsFile, Limits, SheetName
 from fedaccord.cli.plan import Harm, check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
@@ -186,13 +186,7 @@ def plan_measures(
 def _plan(rows: Rows, goals: Wanted | None, limits: Wanted | None, options: Input) -> Plan:
     from fedaccord.planning.plan import make_plan
 
-    prior = None
-    if options.histograms is not None:
-        from fedaccord.measurement.histograms import Histograms
-
-        prior = Histograms.load(options.histograms)
-        complain_of(prior.notes)
-    measured = fit_pilots(rows, goals, prior=prior, seed=options.seed)
+    measured = fit_pilots(rows, goals, histograms=options.histograms, seed=options.seed)
     measured = set_limits(measured, limits)
     with progress("planning"), interruptible():
         plan = make_plan(measured, probability=options.probability or 0.95, seed=options.seed)

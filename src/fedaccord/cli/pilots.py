@@ -43,7 +43,6 @@ from fedaccord.wording import count
 if TYPE_CHECKING:
     from fedaccord._io.table import Rows
     from fedaccord.measurement.fit import Measurement
-    from fedaccord.measurement.histograms import Histograms
     from fedaccord.measurement.to_run import Members, PilotList
     from fedaccord.planning.next_pilots import NextPilots
 
@@ -151,7 +150,7 @@ def pilots(
         raise InputError(f"{subject} has pilots already: --next {budget} chooses that many more")
     goals = Wanted.read(goal, "--goal")
     seed = seed or 0
-    measured = fit_pilots(rows, goals, prior=_read_histograms(histograms), seed=seed)
+    measured = fit_pilots(rows, goals, histograms=histograms, seed=seed)
     measured = set_limits(measured, limits)
     chosen, found = _choose_next(
         rows, measured, more, probability=probability, judged=judged, seed=seed
@@ -228,16 +227,6 @@ def _is_pilots(rows: Rows) -> bool:
     from fedaccord._io.kinds import PILOTS
 
     return rows.kind is PILOTS
-
-
-def _read_histograms(path: str | None) -> Histograms | None:
-    if path is None:
-        return None
-    from fedaccord.measurement.histograms import Histograms
-
-    found = Histograms.load(path)
-    complain_of(found.notes)
-    return found
 
 
 def _refuse_strays(more: int | None, goal: list[str] | None, histograms: str | None) -> None:

@@ -425,41 +425,49 @@ def _find_basis(
     seed: int,
 ) -> tuple[Measurement | LinearGame, tuple[str, ...]]:
     """Return what to plan from, and sentences on what was assumed."""
-    prior = None
-    if histograms is not None:
-        from fedaccord.measurement.histograms import Histograms
-
-        prior = Histograms.load(histograms)
-        complain_of(prior.notes)
     if source.rows is not None and source.kind == "histograms":
+        from fedaccord.measurement.label_counts import refuse_turned
+
+        for wanted in filter(None, (needs, limits)):
+            refuse_turned(source.rows, wanted.named)
         game, assumed = read_histograms(source.rows, needs, note=complain_of)
         return set_limits(game, limits), assumed
     basis: Measurement | LinearGame
     if source.rows is not None:
-        basis = fit_pilots(source.rows, goals, prior=prior, seed=seed)
+        basis = fit_pilots(source.rows, goals, histograms=histograms, seed=seed)
     elif source.kind == "game" and source.path is not None:
         basis = read_linear_game(source.path, goals, source.data)
     else:
-        basis = _train_pilots(source.path, goals, training=training, prior=prior, seed=seed)
+        basis = _train_pilots(
+            source.path, goals, training=training, histograms=histograms, seed=seed
+        )
     return set_limits(basis, limits), ()
 
 
 def fit_pilots(
-    rows: Rows, goals: Wanted | None, *, prior: Histograms | None, seed: int
+    rows: Rows, goals: Wanted | None, *, histograms: str | None, seed: int
 ) -> Measurement:
     """Fit curves to a table of pilots, showing that it takes a while.
 
     rows: of the table.
     goals: in place of the table's own.
-    prior: label histograms, if there are any.
+    histograms: the file of label histograms, if there is one.
     seed: of the resamples.
     """
     from fedaccord.measurement.fit import fit_curves
 
+    prior = _load_histograms(histograms)
     table = read_pilots(rows, goals, note=complain_of)
     hints = None if prior is None else prior.hints_for(table.agents)
+    complain_of(() if prior is None else prior.notes)
     with progress("fitting learning curves"):
         return fit_curves(table, seed=seed, prior=hints)
+
+
+def _load_histograms(path: str | None) -> Histograms | None:
+    from fedaccord.measurement.histograms import Histograms
+
+    return None if path is None else Histograms.load(path)
 
 
 def _train_pilots(
@@ -467,7 +475,7 @@ def _train_pilots(
     goals: Wanted | None,
     *,
     training: Training,
-    prior: Histograms | None,
+    histograms: str | None,
     seed: int,
 ) -> Measurement:
     """Make the pilots that are missing, showing how far things are; Ctrl-C says what is kept.
@@ -475,11 +483,13 @@ def _train_pilots(
     path: of the config; None for the built-in one.
     goals: in place of the config's own.
     training: how pilots are made.
-    prior: label histograms, if there are any.
+    histograms: the file of label histograms, if there is one.
     seed: of deals, pilots and resamples.
     """
     from fedaccord.frontier.from_federation import from_federation
 
+    prior = _load_histograms(histograms)
+    complain_of(() if prior is None else prior.notes)
     with prepare_pilots(path, training, seed) as (source, algorithm, how):
         asked = None if goals is None else goals.among(source.names, source.requirements.tolist())
         return from_federation(source, algorithm, goals=asked, histograms=prior, **how)

@@ -17,18 +17,22 @@ from fedaccord._checks import (
     check_finite,
     fill_in,
     find_closest,
+    find_slip,
     frozen,
 )
-from fedaccord._io.kinds import HISTOGRAMS, NO_LABELS, TOTALS, simplify
-from fedaccord._io.numbers import SUPPRESSED, Suspicion, find_middle
-from fedaccord._io.table import Rows, Sheet, read_rows
+from fedaccord._io.kinds import HISTOGRAMS
+from fedaccord._io.numbers import Suspicion
+from fedaccord._io.table import Rows, read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
+from fedaccord.measurement.label_counts import SWAP, read_counts
 from fedaccord.measurement.pilots import read_own
-from fedaccord.wording import capitalize_first, count, format_samples, pluralize
+from fedaccord.wording import capitalize_first, count, name_few
 
 # With more agents than this, what each is worth to each is not written down.
 DENSE = 1_000
+# The most labels that a note names.
+MOST_NAMED = 12
 WORTH = (
     "What a sample is worth to another agent is computed from how alike the two agents' labels "
     "are. This ASSUMES that samples with the same label are alike for all agents."
@@ -208,10 +212,18 @@ class Histograms:
         agents: those of the pilots; each must have a histogram.
         """
         for name in agents:
+            if name not in self.agents and name in self.labels:
+                raise InputError(f"{name} has pilots, and is a label of the histograms: {SWAP}")
             if name not in self.agents:
                 near = find_closest(name, self.agents)
                 meant = f"; is it {near}?" if near else ": add one"
                 raise InputError(f"{name} has pilots and no histogram{meant}")
+        for name in self.agents:
+            if name not in agents and (near := find_slip(name, agents)):
+                raise InputError(
+                    f"{name} has a histogram and no pilots; did you mean {near}? Correct the name, "
+                    "or leave the histogram out"
+                )
         order = [self.agents.index(name) for name in agents]
         return self.benefits[np.ix_(order, order)]
 
@@ -236,131 +248,13 @@ class Histograms:
         """Read the rows of a table of histograms."""
         sheet = rows.to_sheet(HISTOGRAMS)
         agents = sheet.names("agent")
-        long = {"label", "count"} & set(sheet.columns)
-        if len(long) == 1:
-            raise InputError(
-                f"{rows.path} has a column for the {long.pop()} and none for the "
-                f"{'count' if 'label' in sheet.columns else 'label'}: a table has both, or a "
-                "column for each label"
-            )
-        labels, counts = (_read_long if long else _read_wide)(sheet, agents)
         own = sheet.own_fields(agents)
-        _doubt_limits(sheet, agents, counts, own.get("limits"))
+        labels, counts = read_counts(sheet, agents, own["limits"])
+        said = (
+            f"read {count(len(agents), 'agent')} and {count(len(labels), 'label')} from "
+            f"{rows.path}: {name_few(labels, MOST_NAMED)}"
+        )
         try:
-            return cls(agents, labels, counts, **own, notes=sheet.notes)
+            return cls(agents, labels, counts, **own, notes=[said, *sheet.notes])
         except InputError as error:
             raise InputError(f"{rows.path}: {error}") from None
-
-
-def _doubt_limits(
-    sheet: Sheet, agents: Sequence[str], counts: Matrix, limits: ArrayLike | None
-) -> None:
-    """Note which agent may give more samples than were counted."""
-    if limits is None:
-        return
-    with np.errstate(over="ignore"):
-        sizes = counts.sum(axis=1)
-    most = np.asarray(limits, float)
-    over = np.flatnonzero((sizes > 0) & np.isfinite(most) & (most > sizes))
-    if over.size:
-        agent = int(over[0])
-        others = f" (and so for {count(over.size - 1, 'other agent')})" if over.size > 1 else ""
-        sheet.notes.append(
-            Suspicion(
-                f"the limit of {agents[agent]} in {sheet.path} is {format_samples(most[agent])}, "
-                f"above its counts, which add up to {format_samples(sizes[agent])}{others}: "
-                "correct one of the two, unless not all samples are counted"
-            )
-        )
-
-
-def _read_counts(sheet: Sheet, columns: Sequence[str]) -> Matrix:
-    """Return columns of counts, with a note where some were withheld; an empty one is none."""
-    cells = [cell for name in columns for cell in sheet.column(name)]
-    withheld = [bound for cell in cells if (bound := SUPPRESSED.fullmatch(cell))]
-    if withheld:
-        middle = find_middle(withheld[0])
-        sheet.notes.append(
-            f"{count(len(withheld), 'count')} in {sheet.path} "
-            f"{pluralize(len(withheld), 'is', 'are')} withheld and ASSUMED: "
-            f'"{withheld[0][0]}" was read as {middle:g}, the middle of 0 to {2 * middle:g}'
-        )
-    read = [sheet.numbers(name, suppressed=True) for name in columns]
-    return np.asarray(np.nan_to_num(np.array(read).T, nan=0.0))
-
-
-def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], Matrix]:
-    known = ("agent", *HISTOGRAMS.own)
-    labels = tuple(name for name in sheet.columns if name not in known)
-    if not labels:
-        raise InputError(f"{sheet.path} has no column with counts of a label; add one per label")
-    _check_labels(sheet, labels)
-    if len(agents) < len(sheet.lines):
-        owners = sheet.column("agent")
-        row = next(n for n, name in enumerate(owners) if name in owners[:n])
-        raise InputError(
-            f"{sheet.where(row)} is the second of {owners[row]}; join the two, or delete a copy"
-        )
-    sums = [name for name in labels if name.casefold() in TOTALS]
-    rest = tuple(name for name in labels if name not in sums)
-    counts = _read_counts(sheet, rest or labels)
-    if not sums or not rest:
-        _refuse_sum(sheet, labels, counts)
-        return labels, counts
-    withheld = [[bool(SUPPRESSED.fullmatch(cell)) for cell in sheet.column(n)] for n in rest]
-    for row, (said, found) in enumerate(
-        zip(sheet.numbers(sums[0]), counts.sum(axis=1), strict=True)
-    ):
-        if said == said and said != found and not any(one[row] for one in withheld):
-            raise InputError(
-                f"{sheet.where(row)} has {said:g} in the column {sums[0]!r}, and its labels sum to "
-                f"{found:g}: leave the column out, or rename it if it is a label"
-            )
-    sheet.notes.append(f"the column {sums[0]!r} of {sheet.path} sums up the others and is left out")
-    return rest, counts
-
-
-def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
-    """Refuse columns of numbers that are no counts, and labels that differ in capitals only."""
-    seen: dict[str, str] = {}
-    for label in labels:
-        if simplify(label).rstrip(".") in NO_LABELS:
-            raise InputError(
-                f"the column {label!r} of {sheet.path} seems to have no counts of samples: delete "
-                "it, or rename it if it is a label"
-            )
-        other = seen.setdefault(label.casefold(), label)
-        if other != label:
-            raise InputError(
-                f"{sheet.path} has the labels {other!r} and {label!r}: use the same spelling, and "
-                "join the two columns if they are one label"
-            )
-
-
-def _refuse_sum(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> None:
-    """Refuse a column that is the sum of all the others, whatever it is called."""
-    # Counts that are far too large are refused later, each by name.
-    with np.errstate(over="ignore"):
-        sums = counts.sum(axis=1)
-    for label, column in zip(labels, counts.T, strict=True):
-        if len(labels) > 2 and column.any() and (column == sums / 2).all():
-            raise InputError(
-                f"the column {label!r} of {sheet.path} is the sum of the others in every "
-                f"{sheet.unit}: delete it"
-            )
-
-
-def _read_long(sheet: Sheet, agents: tuple[str, ...]) -> tuple[tuple[str, ...], Matrix]:
-    labels = sheet.names("label")
-    counts = np.full((len(agents), len(labels)), np.nan)
-    rows, columns = ({name: n for n, name in enumerate(some)} for some in (agents, labels))
-    values = _read_counts(sheet, ["count"])[:, 0]
-    cells = zip(sheet.column("agent"), sheet.column("label"), values, strict=True)
-    for row, (agent, label, value) in enumerate(cells):
-        place = rows[agent], columns[label]
-        if not np.isnan(counts[place]):
-            raise InputError(
-                f"{sheet.where(row)} is the second of {agent} for the label {label!r}; join the two"
-            )
-        counts[place] = value
-    return labels, np.nan_to_num(counts, nan=0.0)

@@ -41,6 +41,7 @@ class PilotTable:
     costs: what one sample costs each; one where left out.
     notes: what to say about how the file was read.
     places: n x k, where each accuracy stands in its file; empty where there is no file.
+    names: of the pilots; numbers from 0 where left out.
     """
 
     agents: tuple[str, ...]
@@ -53,6 +54,7 @@ class PilotTable:
     costs: Vector
     notes: tuple[str, ...]
     places: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...]
 
     def __init__(
         self,
@@ -67,12 +69,13 @@ class PilotTable:
         costs: ArrayLike | None = None,
         notes: Sequence[str] = (),
         places: Sequence[Sequence[str]] = (),
+        names: Sequence[str] = (),
     ) -> None:
-        names = _read_agents(agents)
+        members = _read_agents(agents)
         given = as_numbers(contributions, "contributions")
-        if given.ndim != 2 or given.shape[1] != len(names):
+        if given.ndim != 2 or given.shape[1] != len(members):
             raise InputError(
-                f"contributions must have one row per pilot and {len(names)} columns, one per "
+                f"contributions must have one row per pilot and {len(members)} columns, one per "
                 f"agent; got shape {given.shape}"
             )
         reached = as_numbers(accuracies, "accuracies")
@@ -83,18 +86,27 @@ class PilotTable:
             )
         if len(given) == 0:
             raise InputError("there are no pilots; a table needs at least one")
-        check_finite(given.ravel(), "the contribution", _cell_names(names))
-        _check_accuracies(reached, names)
+        named = tuple(map(str, names or range(len(given))))
+        if len(set(named)) != len(given):
+            raise InputError(f"names must be {len(given)} different names, one per pilot")
+        check_finite(given.ravel(), "the contribution", _cell_names(members))
+        _check_accuracies(reached, members)
         own = read_own(
-            names, goals=goals, validation=validation, limits=limits, minimums=minimums, costs=costs
+            members,
+            goals=goals,
+            validation=validation,
+            limits=limits,
+            minimums=minimums,
+            costs=costs,
         )
         values = {
-            "agents": names,
+            "agents": members,
             "contributions": frozen(given),
             "accuracies": frozen(reached),
             **own,
             "notes": tuple(notes),
             "places": tuple(map(tuple, places)),
+            "names": named,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -131,8 +143,8 @@ class PilotTable:
         return not bool(np.isnan(self.goals).any())
 
     def locate(self, pilot: int, agent: int) -> str:
-        """Return where an accuracy stands: in its file, or as the pilot of a number from 0."""
-        return self.places[pilot][agent] if self.places else f"pilot {pilot}"
+        """Return where an accuracy stands: in its file, or the name of its pilot."""
+        return self.places[pilot][agent] if self.places else f"pilot {self.names[pilot]}"
 
     def with_goals(self, goals: float | Mapping[str, float] | ArrayLike) -> PilotTable:
         """Return the table with other goals.
@@ -168,6 +180,9 @@ class PilotTable:
         if self.places and other.places:
             turned = [[row[agent] for agent in order] for row in other.places]
             merged["places"] = [*self.places, *turned]
+        # Two tables may both have numbered their pilots.
+        if not set(self.names) & set(other.names):
+            merged["names"] = [*self.names, *other.names]
         return PilotTable(
             self.agents,
             np.concatenate([self.contributions, other.contributions[:, order]]),
@@ -199,7 +214,7 @@ class PilotTable:
         failed = [bool(row.all()) for row in np.isnan(self.accuracies)]
         rows = (
             [
-                pilot,
+                self.names[pilot],
                 name,
                 _format_cell(self.contributions[pilot, agent]),
                 "failed" if failed[pilot] else _format_cell(self.accuracies[pilot, agent]),
@@ -265,6 +280,7 @@ class PilotTable:
                 **own,
                 notes=sheet.notes,
                 places=places[done].tolist(),
+                names=[name for name, is_done in zip(pilots, done, strict=True) if is_done],
             )
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
@@ -550,5 +566,7 @@ def _cell_names(names: tuple[str, ...]) -> Callable[[int], str]:
 
 
 def _format_cell(value: float) -> float | str:
-    """Return a number for a cell, and nothing where there is none."""
-    return float(value) if np.isfinite(value) else ""
+    """Return a number for a cell, whole if it is, and nothing where there is none."""
+    if not np.isfinite(value):
+        return ""
+    return int(value) if value.is_integer() and value < 2**53 else float(value)

@@ -1,0 +1,314 @@
+"""The counts in a table of label histograms: read, refused or doubted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedaccord._checks import Matrix, find_slip
+from fedaccord._io.kinds import HISTOGRAMS, NO_LABELS, simplify
+from fedaccord._io.numbers import SUPPRESSED, Suspicion, find_middle, shorten
+from fedaccord._io.table import Rows, Sheet, is_total
+from fedaccord.errors import InputError
+from fedaccord.wording import count, format_samples, pluralize
+
+# Names that agents have and labels have not.
+AGENTS = re.compile(
+    r"\b(?:hospital|clinic|klinik|klinikum|krankenhaus|university|universität|medical cent(?:er|re)"
+    r"|institution|site|client)\b",
+    re.IGNORECASE,
+)
+# What to do about a table whose rows are labels.
+SWAP = "swap rows and columns, so that each agent has a row and each label a column"
+# Comparing spellings takes time: more names than this are not compared with each other.
+MOST_COMPARED = 100
+# So many numbers that count up from 1 are likely the numbers of the rows.
+LEAST_NUMBERED = 3
+# What a table says of each label: NaN where a cell is empty, and how far off a count may be that
+# was withheld.
+Counts: TypeAlias = tuple[tuple[str, ...], Matrix, Matrix]
+
+
+def read_counts(
+    sheet: Sheet, agents: tuple[str, ...], limits: ArrayLike
+) -> tuple[tuple[str, ...], Matrix]:
+    """Return the labels of a table, and how many samples of each every agent has.
+
+    sheet: the table, wide or long; it takes the notes.
+    agents: their names.
+    limits: the most that each can give.
+    """
+    long = {"label", "count"} & set(sheet.columns)
+    if len(long) == 1:
+        raise InputError(
+            f"{sheet.path} has a column for the {long.pop()} and none for the "
+            f"{'count' if 'label' in sheet.columns else 'label'}: a table has both, or a "
+            "column for each label"
+        )
+    read = (_read_long if long else _read_wide)(sheet, agents)
+    labels, counts, room = _leave_out_sums(sheet, agents, *read)
+    _note_withheld(sheet, ["count"] if long else labels)
+    _refuse_sums(sheet, agents, labels, counts, room)
+    _doubt_limits(sheet, agents, counts, room, limits)
+    _doubt_spelling(sheet, agents, labels, counts)
+    _note_percent(sheet, counts, limits)
+    _doubt_turned(sheet, agents, labels)
+    return labels, counts
+
+
+def _doubt_limits(
+    sheet: Sheet, agents: Sequence[str], counts: Matrix, room: Matrix, limits: ArrayLike
+) -> None:
+    """Note which agent may give more samples than were counted, and can have been withheld."""
+    with np.errstate(over="ignore"):
+        sizes = (counts + room).sum(axis=1)
+    most = np.asarray(limits, float)
+    over = np.flatnonzero((sizes > 0) & np.isfinite(most) & (most > sizes))
+    if over.size:
+        agent = int(over[0])
+        others = f" (and so for {count(over.size - 1, 'other agent')})" if over.size > 1 else ""
+        up_to = " at most" if room[agent].any() else ""
+        sheet.notes.append(
+            Suspicion(
+                f"the limit of {agents[agent]} in {sheet.path} is {format_samples(most[agent])}, "
+                f"above its counts, which add up to {format_samples(sizes[agent])}{up_to}{others}: "
+                "correct one of the two, unless not all samples are counted"
+            )
+        )
+
+
+def _doubt_spelling(
+    sheet: Sheet, agents: Sequence[str], labels: Sequence[str], counts: Matrix
+) -> None:
+    """Note a label of one agent alone, or an agent of a long table, that is likely misspelt."""
+    if max(counts.shape) > MOST_COMPARED:
+        return
+    has = counts > 0
+    for label in map(int, np.flatnonzero(has.sum(axis=0) == 1)):
+        agent = int(np.argmax(has[:, label]))
+        others = [one for one, n in zip(labels, has[agent], strict=True) if not n]
+        if near := find_slip(labels[label], others):
+            sheet.notes.append(
+                Suspicion(
+                    f"{agents[agent]} alone has the label {labels[label]!r}, in "
+                    f"{_find_place(sheet, agents[agent], labels[label])}, and has no {near!r}: "
+                    f"correct the label if {near!r} is meant"
+                )
+            )
+    for agent, name in enumerate(agents if "label" in sheet.columns else ()):
+        apart = ~(has & has[agent]).any(axis=1) & (has.sum(axis=1) > has[agent].sum())
+        others = [one for one, differs in zip(agents, apart, strict=True) if differs]
+        if near := find_slip(name, others):
+            sheet.notes.append(
+                Suspicion(
+                    f"{name}, in {_find_place(sheet, name)}, has no label in common with {near}: "
+                    f"correct the name if {near} is meant"
+                )
+            )
+
+
+def _note_percent(sheet: Sheet, counts: Matrix, limits: ArrayLike) -> None:
+    """Note counts that add up to about 100 for every agent, as shares in per cent do."""
+    with np.errstate(over="ignore"):
+        sums = counts.sum(axis=1)
+    given = sums[sums > 0]
+    # Shares that were rounded add up to 99 or 101.
+    if len(given) > 1 and (abs(given - 100) <= 1).all() and not np.isfinite(limits).any():
+        sheet.notes.append(
+            f"the counts of each agent in {sheet.path} add up to 100, as shares in per cent do: "
+            "write how many samples each has, or give what each needs"
+        )
+
+
+def _doubt_turned(sheet: Sheet, agents: Sequence[str], labels: Sequence[str]) -> None:
+    """Note labels that are called like agents, in a table whose rows may be the labels."""
+    named = [label for label in labels if AGENTS.search(label)]
+    if len(named) > 1 and not any(map(AGENTS.search, agents)):
+        sheet.notes.append(
+            Suspicion(
+                f"the labels {named[0]!r} and {named[1]!r} of {sheet.path} have names of agents: "
+                f"if they are agents, {SWAP}"
+            )
+        )
+
+
+def refuse_turned(rows: Rows, names: Iterable[str]) -> None:
+    """Refuse a table that has agents, whose names are known, as columns."""
+    heads, *below = rows.cells
+    for name in names:
+        if name in heads and not any(name in row for row in below):
+            raise InputError(f"{name} is an agent, and a column of {rows.path}: {SWAP}")
+
+
+def _read_cells(sheet: Sheet, columns: Sequence[str]) -> tuple[Matrix, Matrix]:
+    """Return columns of counts, NaN where empty, and how far off each may be."""
+    bounds = [[SUPPRESSED.fullmatch(cell) for cell in sheet.column(name)] for name in columns]
+    room = [[0.0 if bound is None else find_middle(bound) for bound in cells] for cells in bounds]
+    for name in columns:
+        for row, cell in enumerate(sheet.column(name)):
+            if re.fullmatch("0[0-9]+", cell):
+                remedy = f"delete the column {name!r}, or " if name != "count" else ""
+                raise InputError(
+                    f'{sheet.describe(name, row)} reads "{shorten(cell)}", with a zero in front, '
+                    "like a telephone number or a postcode and unlike a count: "
+                    f"{remedy}write the count without such zeros"
+                )
+    read = [sheet.numbers(name, suppressed=True) for name in columns]
+    return np.array(read).T, np.array(room).T
+
+
+def _note_withheld(sheet: Sheet, columns: Sequence[str]) -> None:
+    """Note counts that were withheld."""
+    cells = [cell for name in columns for cell in sheet.column(name)]
+    withheld = [bound for cell in cells if (bound := SUPPRESSED.fullmatch(cell))]
+    if withheld:
+        middle = find_middle(withheld[0])
+        sheet.notes.append(
+            f"{count(len(withheld), 'count')} in {sheet.path} "
+            f"{pluralize(len(withheld), 'is', 'are')} withheld and ASSUMED: "
+            f'"{withheld[0][0]}" was read as {middle:g}, the middle of 0 to {2 * middle:g}'
+        )
+
+
+def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
+    known = ("agent", *HISTOGRAMS.own)
+    labels = tuple(name for name in sheet.columns if name not in known)
+    if not labels:
+        raise InputError(f"{sheet.path} has no column with counts of a label; add one per label")
+    _check_labels(sheet, labels)
+    if len(agents) < len(sheet.lines):
+        owners = sheet.column("agent")
+        row = next(n for n, name in enumerate(owners) if name in owners[:n])
+        raise InputError(
+            f"{sheet.where(row)} is the second of {owners[row]}; join the two, or delete a copy"
+        )
+    counts, room = _read_cells(sheet, labels)
+    for label, column in zip(labels, counts.T, strict=True):
+        if len(column) >= LEAST_NUMBERED and (column == np.arange(1, len(column) + 1)).all():
+            raise InputError(
+                f"the column {label!r} of {sheet.path} numbers its {sheet.unit}s from 1 to "
+                f"{len(column)}: delete it, or change the order of the {sheet.unit}s if it is a "
+                "label"
+            )
+    return labels, counts, room
+
+
+def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
+    """Refuse columns of numbers that are no counts, and labels that differ in capitals only."""
+    seen: dict[str, str] = {}
+    for label in labels:
+        if {simplify(label), simplify(label).rstrip(".")} & NO_LABELS:
+            raise InputError(
+                f"the column {label!r} of {sheet.path} seems to have no counts of samples: delete "
+                "it, or rename it if it is a label"
+            )
+        other = seen.setdefault(label.casefold(), label)
+        if other != label:
+            raise InputError(
+                f"{sheet.path} has the labels {other!r} and {label!r}: use the same spelling, and "
+                "join the two columns if they are one label"
+            )
+
+
+def _leave_out_sums(
+    sheet: Sheet, agents: Sequence[str], labels: tuple[str, ...], counts: Matrix, room: Matrix
+) -> Counts:
+    """Return counts without labels that are called a total, with 0 where a cell is empty.
+
+    sheet: the table; it takes the notes.
+    agents, labels: names.
+    counts, room: as in Counts.
+    """
+    rest = [n for n, label in enumerate(labels) if not is_total(label)]
+    sums = [n for n in range(len(labels)) if n not in rest]
+    filled = np.nan_to_num(counts, nan=0.0)
+    if not sums or not rest:
+        return labels, filled, room
+    found, off = filled[:, rest].sum(axis=1), room[:, rest].sum(axis=1)
+    what = "label" if "label" in sheet.columns else "column"
+    for place in sums:
+        wrong = np.abs(counts[:, place] - found) > off + room[:, place]
+        if wrong.any():
+            agent = int(np.argmax(wrong))
+            where = _find_place(sheet, agents[agent], labels[place])
+            raise InputError(
+                f"{where} has {counts[agent, place]:g} in the {what} {labels[place]!r}, and the "
+                f"other labels sum to {found[agent]:g}: leave the {what} out, or rename it if it "
+                "is no total"
+            )
+    for place in sums:
+        sheet.notes.append(
+            f"the {what} {labels[place]!r} of {sheet.path} sums up the others and is left out"
+        )
+    return tuple(labels[n] for n in rest), filled[:, rest], room[:, rest]
+
+
+def _find_place(sheet: Sheet, agent: str, label: str | None = None) -> str:
+    """Return where an agent stands first in a table, or its count of a label, for messages."""
+    owners, labels = sheet.column("agent"), sheet.column("label")
+    is_long = "label" in sheet.columns and label is not None
+    return next(
+        sheet.where(row)
+        for row, owner in enumerate(owners)
+        if owner == agent and (not is_long or labels[row] == label)
+    )
+
+
+def _refuse_sums(
+    sheet: Sheet, agents: Sequence[str], labels: Sequence[str], counts: Matrix, room: Matrix
+) -> None:
+    """Refuse a label or an agent whose counts are the sums of all others, whatever its name."""
+    long = "label" in sheet.columns
+    place = _find_sum(counts, room)
+    if place is not None and len(labels) > 2:
+        what, remedy = ("label", "its lines") if long else ("column", "it")
+        each = "for every agent" if long else f"in every {sheet.unit}"
+        raise InputError(
+            f"the {what} {labels[place]!r} of {sheet.path} is the sum of the others {each}: "
+            f"delete {remedy}"
+        )
+    place = _find_sum(counts.T, room.T)
+    # An agent may have as many samples as two others by chance, and by a name that says so.
+    if place is None or (counts[place] > 0).sum() < 2:
+        return
+    name = agents[place]
+    if len(agents) > (2 if any(map(is_total, re.findall(r"\w+", name))) else 3):
+        raise InputError(
+            f"{_find_place(sheet, name)}, {name!r}, is the sum of the others for every label: "
+            f"delete {f'all {sheet.unit}s of {name!r}' if long else f'the {sheet.unit}'}"
+        )
+
+
+def _find_sum(counts: Matrix, room: Matrix) -> int | None:
+    """Return which column is the sum of all others in every row, as far as withheld counts tell."""
+    # Counts that are far too large are refused later, each by name.
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums, off = counts.sum(axis=1, keepdims=True), room.sum(axis=1, keepdims=True)
+        fits = (np.abs(2 * counts - sums) <= off).all(axis=0) & counts.any(axis=0)
+    # Where counts were withheld, two others at least must show it.
+    shown = ((off == 0) & (counts > 0)).sum(axis=0)
+    fits &= (shown > 1) | (not off.any())
+    return int(np.argmax(fits)) if fits.any() else None
+
+
+def _read_long(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
+    labels = sheet.names("label")
+    counts = np.full((len(agents), len(labels)), np.nan)
+    room = np.zeros_like(counts)
+    rows, columns = ({name: n for n, name in enumerate(some)} for some in (agents, labels))
+    values, rooms = _read_cells(sheet, ["count"])
+    seen = set()
+    cells = zip(sheet.column("agent"), sheet.column("label"), strict=True)
+    for row, (agent, label) in enumerate(cells):
+        place = rows[agent], columns[label]
+        if place in seen:
+            raise InputError(
+                f"{sheet.where(row)} is the second of {agent} for the label {label!r}; join the two"
+            )
+        seen.add(place)
+        counts[place], room[place] = values[row, 0], rooms[row, 0]
+    return labels, counts, room
