@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from known_hospitals import pilots
 
-from fedaccord import LinearGame
+from fedaccord import LinearGame, fit_curves
 from fedaccord.errors import InputError
 from fedaccord.explore.desk import KEPT, Desk, Subject
 from fedaccord.explore.state import State
+from fedaccord.explore.view import VIEWS, make_view
+from fedaccord.report.model import Table
 
 GAME = LinearGame(
     [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]],
@@ -51,3 +54,36 @@ def test_an_audit_that_fails_is_not_said_to_be_stopped(tmp_path):
     auditor._process.wait(60)
     said = watch.Watch(auditor, State())._describe(())
     assert "failed (exit code 2)" in said and "stopped" not in said
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return Desk(Subject(fit_curves(pilots(), resamples=40)))
+
+
+@pytest.mark.parametrize(("query", "size"), [("left=1", 3), ("like=2", 5), ("left=0&like=0", 4)])
+def test_a_plan_with_other_members_is_as_well_known_as_one_with_all(measured, query, size):
+    state = State.read(query)
+    parts = list(VIEWS["plans"](measured, state))
+    assert "There are no intervals, because there are no pilots." not in parts
+    heads = next(
+        p for p in parts if isinstance(p, Table) and "plan, and would" in p.caption
+    ).columns
+    assert "P(goal)" in heads and "alone, same target" in heads
+    # It has the probability that was asked for.
+    for asked in (0.9, 0.95, 0.98):
+        sure = state.put(probability=asked)
+        found = measured.answer(sure)
+        assert len(found.contributions) == size
+        verdict = make_view(measured, found, sure).verdict
+        assert "does not hold" not in verdict.text and verdict.tone != "bad"
+        assert found.plan.everyone.value >= asked
+
+
+def test_what_is_assumed_of_an_agent_that_joined_is_said(measured):
+    (said,) = measured.plan(State.read("like=1")).assumed
+    assert said == "No pilot measured City 2: its data are assumed to be like City's."
+    changed = measured.change(State.read("like=1&goal=4:0.7&limit=0:900&left=3"))
+    assert changed.names == ("University", "City", "Rural", "City 2")
+    assert changed.numbers == (0, 1, 2, 4) and changed.basis.goals[3] == 0.7
+    assert changed.basis.table.limits[0] == changed.unlocked[0] == 900

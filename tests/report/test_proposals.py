@@ -18,7 +18,6 @@ from fedaccord.report.html import parts_html
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.proposals import (
-    JOINED,
     compare_proposals,
     describe_broken,
     judge_groups,
@@ -351,21 +350,6 @@ def test_where_samples_cost_more_for_some_the_cost_is_compared():
     assert figures["saved of the cost"] == "33 %" and "saved" not in figures
     proofs = " ".join(describe_proofs(solve_all(game)))
     assert "has a smaller total cost." in proofs and "smaller total." not in proofs
-
-
-def test_a_plan_that_an_agent_joined_says_whose_margins_it_has():
-    measured = fit_curves(pilots(), resamples=40)
-    plan = make_plan(measured)
-    scenario = Scenario(like=(0,))
-    changed = apply_scenario(measured, scenario, lambda _: plan.doubted_game)
-    proposal = propose(changed, changed.basis, "stable", time_limit=60)
-    given = proposal.start
-    for factor, joined in ((0.8, True), (2.0, False)):
-        found = proposal.check(np.floor(given * factor), 0.95)
-        assert ("sure" in found.failing) is joined
-        assert (JOINED in judge_proposal(proposal, found, scenario).text) is joined
-    found = proposal.check(np.floor(given * 0.8), 0.95)
-    assert JOINED not in judge_proposal(proposal, found, Scenario()).text
 
 
 def test_what_an_agent_can_do_is_offered():

@@ -100,10 +100,6 @@ SAME_MARGINS = (
     "Each coalition keeps the safety margins of the present plan. When an agent leaves under "
     "Members, the others are planned again with margins of their own, so those numbers differ."
 )
-JOINED = (
-    "The safety margins are still those of the plan before an agent joined. For larger margins, "
-    "ask for a higher probability."
-)
 MEMBERS = (
     "Who takes part, and who defects? The verdict above uses what you choose here. Several agents "
     "may give less together, and an agent may give only if another does."
@@ -240,11 +236,9 @@ def _add_caveats(verdict: Mark, proposal: Proposal, found: Check, scenario: Scen
     more = sum(costs.values()) > SMALL * found.scale
     doubtful = verdict.tone in ("good", "plain") and (carried or more or dearer)
     keeping = describe_keeping(proposal, found, scenario)
-    joined = bool(scenario.like) and "sure" in found.failing
     said = (
         *said,
         *describe_locked(found),
-        JOINED * joined,
         *left,
         *_describe_alone(proposal),
         dearer,
