@@ -20,6 +20,7 @@ from fedaccord.report.model import Mark, Table
 from fedaccord.report.proposals import (
     compare_proposals,
     describe_broken,
+    describe_moves,
     judge_groups,
     judge_payments,
     judge_proposal,
@@ -436,3 +437,30 @@ def test_the_chosen_equilibrium_stands_out():
         wanted = [one.chosen if chosen is None else n == 1 for n, one in enumerate(plan.tradeoffs)]
         assert stands_out == wanted
         assert np.isfinite([one["value"] for one in data]).all()
+
+
+def test_what_leaving_costs_is_told_of_plans_and_not_of_cuts():
+    whole = propose(apply_scenario(GAME, Scenario(), None), GAME, "stable", time_limit=60)
+    changed = apply_scenario(GAME, Scenario(left=(2,)), None)
+    found = propose(changed, changed.basis, "stable", time_limit=60)
+    proposal = dataclasses.replace(found, whole=whole)
+    cut = Scenario(left=(2,), cut=((0, 0.5), (1, 0.5)))
+    text = judge_proposal(proposal, proposal.check(proposal.put(cut), 0.95), cut).text
+    # The plan for two asks 1,800, and the plan for three asked the same two for 1,500.
+    said = "Rural left. In the plan without it, the others give 300 samples more in all than with"
+    assert proposal.start.sum() == pytest.approx(1800) and said in text
+
+
+def test_who_is_carried_is_told_of_plans_and_not_of_cuts():
+    game = LinearGame([[1, 1.2], [1.2, 1]], [100, 100], agents=["A", "B"])
+    opened, *_ = lock(0, 100, game)
+    proposal, _, scenario = lock(0, 0, game)
+    proposal = dataclasses.replace(proposal, free=np.array([100.0, 0.0]))
+    cut = dataclasses.replace(scenario, cut=((1, 0.25),))
+    (planned,) = warn_of_carried(proposal, scenario)
+    assert "the others give 100 more" in planned.text
+    assert list(warn_of_carried(proposal, cut)) == [planned]
+    (moves,) = describe_moves(opened, proposal, proposal.put(cut))
+    said = "compared with the plan as opened: A 100 fewer, B 100 more."
+    assert moves == f"The plan, {said}"
+    assert list(describe_moves(opened, proposal, proposal.start)) == [f"C{said[1:]}"]

@@ -227,12 +227,14 @@ def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark
 def _add_caveats(verdict: Mark, proposal: Proposal, found: Check, scenario: Scenario) -> Mark:
     carried = ""
     if verdict.tone == "good" or (found.carried and not found.failing):
-        carried = compare_with_free(proposal, found.contributions)
+        same = np.array_equal(found.contributions, proposal.start)
+        carried = compare_with_free(proposal, proposal.start)
+        carried = carried.replace("But the", "But in the plan, the") if not same else carried
         # What the plan would be without a lock tells more than a limit that was there at first.
         carried = carried or describe_carried(found.game, found.carried)
     said = (verdict.text, carried, *describe_broken(proposal, scenario))
     left, dearer = describe_leaving(proposal, found), describe_better_alone(found)
-    costs = proposal.find_costs_of_leaving(found.contributions) or {}
+    costs = proposal.find_costs_of_leaving(proposal.start) or {}
     more = sum(costs.values()) > SMALL * found.scale
     doubtful = verdict.tone in ("good", "plain") and (carried or more or dearer)
     keeping = describe_keeping(proposal, found, scenario)
@@ -281,7 +283,8 @@ def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
     proposal: the plan.
     found: what the check says of the numbers that agents give.
     """
-    changed, given = proposal.changed, found.contributions
+    # Plan is compared with plan, whatever numbers were put in its place.
+    changed, given = proposal.changed, proposal.start
     gone = changed.gone
     if not gone:
         return
@@ -294,10 +297,13 @@ def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
     them = "it" if len(gone) == 1 else "them"
     stay = next(iter(costs)) + " gives" if len(costs) == 1 else "the others give"
     in_all = " in all" if len(costs) > 1 else ""
+    without = f"Without {them}, {stay}"
+    if not np.array_equal(found.contributions, given):
+        without = f"In the plan without {them}, {stay}"
     if abs(total) <= least:
-        yield f"Without {them}, {stay} as much{in_all} as before."
+        yield f"{without} as much{in_all} as before."
         return
-    yield f"Without {them}, {stay} {_compare(total)}{in_all} than with {them}."
+    yield f"{without} {_compare(total)}{in_all} than with {them}."
     alone = found.judged.alone
     for agent in np.flatnonzero((alone > 0) & (np.abs(given - alone) <= least)).tolist()[:CHANGED]:
         name = changed.names[agent]
@@ -410,7 +416,8 @@ def warn_of_carried(proposal: Proposal, scenario: Scenario) -> Iterator[Mark]:
     proposal: the plan.
     scenario: what agents give in place of the plan's.
     """
-    carried = compare_with_free(proposal, proposal.put(scenario))
+    # What follows is about the plan, and not about numbers that were put in its place.
+    carried = compare_with_free(proposal, proposal.start)
     if carried and proposal.contributions is not None:
         yield Mark(f"What follows is with the {_name_hold(proposal)}. {carried}", "unsure")
 
@@ -538,12 +545,15 @@ def describe_moves(opened: Proposal | None, proposal: Proposal, given: Vector) -
     proposal: the plan now.
     given: what each agent gives now.
     """
-    if proposal.find_carried(given) is not None and has_chances(proposal.changed.basis):
+    planned = proposal.start
+    if proposal.find_carried(planned) is not None and has_chances(proposal.changed.basis):
         yield CARRIED
-    if opened is None or opened.contributions is None or not proposal.settled:
+    if opened is None or opened.contributions is None or proposal.contributions is None:
+        return
+    if not proposal.settled:
         return
     before = dict(zip(opened.changed.names, opened.contributions.tolist(), strict=True))
-    after = dict(zip(proposal.changed.names, given.tolist(), strict=True))
+    after = dict(zip(proposal.changed.names, planned.tolist(), strict=True))
     moved = {name: after[name] - before[name] for name in after if name in before}
     least = SMALL * max(before.values())
     said = [
@@ -552,8 +562,10 @@ def describe_moves(opened: Proposal | None, proposal: Proposal, given: Vector) -
         if abs(more) > least
     ]
     rest = f"; {len(said) - CHANGED} others change too" if len(said) > CHANGED else ""
+    head = "Compared with the plan as opened"
+    head = head if np.array_equal(planned, given) else f"The plan, {lower_first(head)}"
     if said:
-        yield f"Compared with the plan as opened: {', '.join(said[:CHANGED])}{rest}."
+        yield f"{head}: {', '.join(said[:CHANGED])}{rest}."
 
 
 def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
