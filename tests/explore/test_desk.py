@@ -9,6 +9,7 @@ from fedaccord.errors import InputError
 from fedaccord.explore.desk import KEPT, Desk, Subject
 from fedaccord.explore.state import State
 from fedaccord.explore.view import VIEWS, make_view
+from fedaccord.report.html import parts_html
 from fedaccord.report.model import Table
 
 GAME = LinearGame(
@@ -87,3 +88,18 @@ def test_what_is_assumed_of_an_agent_that_joined_is_said(measured):
     assert changed.names == ("University", "City", "Rural", "City 2")
     assert changed.numbers == (0, 1, 2, 4) and changed.basis.goals[3] == 0.7
     assert changed.basis.table.limits[0] == changed.unlocked[0] == 900
+
+
+def test_without_a_stable_plan_the_other_plans_are_shown():
+    desk = Desk(Subject(GAME))
+    shown = {
+        plan: parts_html(list(VIEWS["plans"](desk, State.read(f"lock=1:200&plan={plan}"))))
+        for plan in ("stable", "envy-free")
+    }
+    said = "Proved: no stable plan exists. At its limit City stays short"
+    assert said in shown["stable"] and said not in shown["envy-free"]
+    for text in shown.values():
+        assert "2,067" in text or "2,066.7" in text
+        assert "of this kind" not in text
+    coalitions = list(VIEWS["coalitions"](desk, State.read("lock=1:200")))
+    assert "City stays alone, short of its requirement." in parts_html(coalitions)

@@ -464,3 +464,18 @@ def test_who_is_carried_is_told_of_plans_and_not_of_cuts():
     said = "compared with the plan as opened: A 100 fewer, B 100 more."
     assert moves == f"The plan, {said}"
     assert list(describe_moves(opened, proposal, proposal.start)) == [f"C{said[1:]}"]
+
+
+def test_no_stable_plan_stays_in_the_verdict_whatever_is_put_in_its_place():
+    proposal, _, scenario = lock(1, 200)
+    assert proposal.contributions is None
+    cut = dataclasses.replace(scenario, cut=((0, 0.5),))
+    view = show_proposal(proposal, proposal.check(proposal.put(cut), 0.95), cut, concept="stable")
+    assert view.verdict.text.startswith("There is no stable plan. The plan does not hold: City")
+    assert view.verdict.tone == "bad"
+    assert view.note.startswith("Proved: no stable plan exists. At its limit City stays short")
+    # Numbers in which all have enough are no stable plan either.
+    give = dataclasses.replace(scenario, give=((0, 3000.0), (2, 3000.0)))
+    found = proposal.check(proposal.put(give), 0.95)
+    mark = show_proposal(proposal, found, give, concept="stable").verdict
+    assert mark.text.startswith("There is no stable plan.") and mark.tone != "good"

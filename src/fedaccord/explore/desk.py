@@ -192,7 +192,9 @@ class Desk:
     def need_game(self, state: State) -> Game:
         """Return the game of a plan, or raise an UnreachableError where there is no plan."""
         answer = self.known(state) or self.answer(state)
-        if answer.game is None or (answer.plan is not None and answer.plan.contributions is None):
+        # Of pilots, a plan decides the margins; without it there is no game to solve.
+        lacks = isinstance(self.subject.basis, Measurement) and answer.contributions is None
+        if answer.game is None or lacks:
             raise UnreachableError(answer.said.rstrip(".") or "there is no plan to compare")
         return answer.game
 

@@ -167,9 +167,20 @@ def show_proposal(
         parts = (*describe_raised(shares), *parts)
     # What is said of a plan that does not exist is for agents that lose what they withhold.
     lost = proposal.contributions is None
-    return View(
-        verdict, _add_unkept(proposal.said, found) if lost else proposal.said, figures, parts
-    )
+    note = name_kind(proposal.said, concept)
+    return View(verdict, _add_unkept(note, found) if lost else note, figures, parts)
+
+
+def name_kind(said: str, concept: str) -> str:
+    """Return a sentence of a solver that says of which kind the plan is.
+
+    said: the sentence, which knows of plans "of this kind".
+    concept: stable, optimal or envy-free.
+    """
+    for plan in ("no plan", "a cheaper plan"):
+        kind = f"{plan.split()[0]} {'cheaper ' * ('cheaper' in plan)}{concept} plan"
+        said = said.replace(f"{plan} of this kind", kind)
+    return said
 
 
 def lacks_plan(proposal: Proposal, scenario: Scenario) -> bool:
@@ -187,7 +198,12 @@ def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: s
     """
     if lacks_plan(proposal, scenario):
         return judge_no_plan(proposal, found, concept)
-    return judge_proposal(proposal, found, scenario)
+    mark = judge_proposal(proposal, found, scenario)
+    if proposal.contributions is None and proposal.settled:
+        # The numbers were put in the place of other numbers, and not of a plan.
+        tone: Tone = "bad" if mark.tone == "bad" else "unsure"
+        return Mark(_add_unkept(f"There is no {concept} plan. {mark.text}", found), tone)
+    return mark
 
 
 def judge_payments(shares: CostShares, scenario: Scenario) -> Mark:
@@ -584,7 +600,7 @@ def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
         # Without a stable plan, the optimal one is not stable.
         shown = f" {INSTEAD}{SURPLUS if concept == 'stable' else ''}."
         shown = f"{shown} {describe_better_alone(found)}".rstrip()
-    said = f"There is no {concept} plan.{reason or f' {proposal.said}'}{shown}"
+    said = f"There is no {concept} plan.{reason or f' {name_kind(proposal.said, concept)}'}{shown}"
     return Mark(_add_unkept(said, found), "bad")
 
 
@@ -687,10 +703,18 @@ def explain_plans(found: SolvedGame) -> Iterator[Part]:
     """Return the plans of a solved game side by side, what proves each, and the prices."""
     yield list_solved(found).table("page")
     yield list_totals(found.solutions, found.checks).table("page")
-    yield Listing(tuple(describe_proofs(found)))
+    proofs = zip(describe_proofs(found), found.solutions, strict=True)
+    yield Listing(tuple(name_kind(proof, concept) for proof, concept in proofs))
     yield REPEAT
-    said = {name: price for name, price in found.prices.items() if price is not None}
-    yield Listing(tuple(describe_price(n.replace("_", " "), p) for n, p in said.items()))
+    yield Listing(tuple(_describe_prices(found)))
+
+
+def _describe_prices(found: SolvedGame) -> Iterator[str]:
+    """Return the prices of a solved game; those of a plan that does not exist say so."""
+    for name, price in found.prices.items():
+        if price is not None:
+            kind = "envy-free" if "fairness" in name else "stable"
+            yield name_kind(describe_price(name.replace("_", " "), price), kind)
 
 
 def compare_proposals(sides: Mapping[str, tuple[Proposal, Check, Scenario, str]]) -> Iterator[Part]:
