@@ -59,6 +59,7 @@ def test_the_numbers_that_matter(sides):
         "alone, in all": "3,810",
         "saved": "45 %",
         "times the optimal cost": "1.09",
+        "agents that envy another": "none",
     }
 
 
@@ -71,7 +72,10 @@ def test_a_proposal_with_other_margins_is_not_compared_with_the_optimal_cost(sid
 def test_what_fails_saves_nothing(sides):
     proposal, _, _ = sides["all"]
     found = proposal.check(proposal.put(Scenario(give=((0, 200.0),))), 0.95)
-    assert dict(list_figures(found, proposal)) == {"samples in all": "2,000"}
+    assert dict(list_figures(found, proposal)) == {
+        "samples in all": "2,000",
+        "agents that envy another": "none",
+    }
 
 
 def test_who_could_not_go_alone_has_nothing_to_compare_with():
@@ -479,3 +483,28 @@ def test_no_stable_plan_stays_in_the_verdict_whatever_is_put_in_its_place():
     found = proposal.check(proposal.put(give), 0.95)
     mark = show_proposal(proposal, found, give, concept="stable").verdict
     assert mark.text.startswith("There is no stable plan.") and mark.tone != "good"
+
+
+def test_an_envy_free_plan_says_that_no_agent_envies_another():
+    measured = fit_curves(pilots(), resamples=40)
+    changed = apply_scenario(measured, Scenario(), None)
+    plan = make_plan(measured)
+    stable = propose_planned(changed, plan, time_limit=20)
+    found = propose(changed, plan.game, "envy-free", time_limit=20)
+    fair = dataclasses.replace(found, plan=plan)
+    checked = fair.check(fair.start, 0.95)
+    view = show_proposal(fair, checked, Scenario(), concept="envy-free")
+    assert view.verdict.text.endswith("No agent envies another.")
+    assert dict(view.figures)["agents that envy another"] == "none"
+    # An agent that gives more than another and needs no more envies it.
+    given = stable.start * [1, 1, 1, 0] + [0, 0, 0, 2000]
+    checked = stable.check(given, 0.95)
+    view = show_proposal(stable, checked, Scenario(give=((3, 2000.0),)), concept="stable")
+    assert dict(view.figures)["agents that envy another"] == "2"
+    assert "Coast envies" in parts_html(list(view.parts))
+
+
+def test_the_numbers_of_a_state_without_a_plan_say_who_envies_too():
+    proposal, found, scenario = lock(1, 200)
+    figures = dict(show_proposal(proposal, found, scenario, concept="stable").figures)
+    assert figures == {"samples in all": "2,266.7", "agents that envy another": "1"}

@@ -25,7 +25,7 @@ from fedaccord.report.games import (
 )
 from fedaccord.report.games_chances import describe_average, describe_chances, judge_tone
 from fedaccord.report.games_page import check_page
-from fedaccord.report.games_verdicts import answer_envy, describe_proofs, judge_plan
+from fedaccord.report.games_verdicts import answer_envy, describe_proofs, judge_plan, tell_envy
 from fedaccord.report.groups import make_groups_section
 from fedaccord.report.html import count_places
 from fedaccord.report.kept import make_kept_section, mark_kept_verdict
@@ -77,6 +77,8 @@ LEVELS = (1.0, 0.75, 0.5, 0.25, 0.0)
 CHANGED = 4
 # The most members of a group that are looked for.
 GROUPS = 3
+# What a figure is called that is shown in all states.
+ENVIOUS = "agents that envy another"
 # What is said where a number could be misread.
 LOST = "This assumes that an agent loses the samples it withholds."
 HOLDS = "An agent without a limit is assumed to hold as many samples as it would need alone."
@@ -160,7 +162,8 @@ def show_proposal(
         locks = (LOCKS,) if scenario.lock and lacks else ()
         said = judge_proposal(proposal, found, scenario).text
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
-        return View(verdict, "", figures[:1], (*lacks, *locks, shown, *agents))
+        few = (figures[0], *(one for one in figures if one[0] == ENVIOUS))
+        return View(verdict, "", few, (*lacks, *locks, shown, *agents))
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
     if shares is not None:
         verdict = judge_payments(shares, scenario)
@@ -203,7 +206,8 @@ def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: s
         # The numbers were put in the place of other numbers, and not of a plan.
         tone: Tone = "bad" if mark.tone == "bad" else "unsure"
         return Mark(_add_unkept(f"There is no {concept} plan. {mark.text}", found), tone)
-    return mark
+    envy = concept == "envy-free" and found.game.size > 1 and " env" not in mark.text
+    return Mark(f"{mark.text} {tell_envy(found.judged)}", mark.tone) if envy else mark
 
 
 def judge_payments(shares: CostShares, scenario: Scenario) -> Mark:
@@ -638,6 +642,9 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
         # A proposal with other margins may cost less: it is no case of the optimal plan's kind.
         if price > 1 - 1e-6:
             yield f"times the optimal cost{margins}", f"{price:.2f}"
+    if found.game.size > 1:
+        envious = len({agent for agent, _ in found.judged.envy})
+        yield ENVIOUS, str(envious) if envious else "none"
     if found.prospects is not None:
         everyone = found.prospects.everyone
         yield "P(all reach their goals)", format_short_probability(everyone.value)
