@@ -21,6 +21,7 @@ from fedaccord.report.proposals import (
     compare_proposals,
     describe_broken,
     describe_moves,
+    explain_plans,
     judge_groups,
     judge_payments,
     judge_proposal,
@@ -508,3 +509,22 @@ def test_the_numbers_of_a_state_without_a_plan_say_who_envies_too():
     proposal, found, scenario = lock(1, 200)
     figures = dict(show_proposal(proposal, found, scenario, concept="stable").figures)
     assert figures == {"samples in all": "2,266.7", "agents that envy another": "1"}
+
+
+def test_an_optimal_plan_that_is_less_sure_says_so_and_has_no_price():
+    measured = fit_curves(pilots(), resamples=40)
+    for cost, less in ((30.0, True), (1.0, False)):
+        scenario = Scenario(cost=((0, cost),))
+        changed = apply_scenario(measured, scenario, None)
+        plan = make_plan(changed.basis)
+        found = propose(changed, plan.game, "optimal", time_limit=20)
+        optimal = dataclasses.replace(found, plan=plan)
+        checked = optimal.check(optimal.start, 0.95)
+        verdict = show_proposal(optimal, checked, scenario, concept="optimal").verdict
+        assert ("sure" in checked.failing) is less
+        said = "The optimal plan has the same safety margins as the stable plan, and is less sure."
+        assert (said in verdict.text) is less
+        assert "(the plan:" not in verdict.text
+        shown = parts_html(list(explain_plans(solve_all(plan.game))))
+        assert ("price of stability: " in shown) is not less
+        assert ("There are no prices: " in shown) is less

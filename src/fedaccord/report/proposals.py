@@ -75,6 +75,8 @@ SENTENCES = 60
 LEVELS = (1.0, 0.75, 0.5, 0.25, 0.0)
 # How many agents a sentence about a change names.
 CHANGED = 4
+# Plans whose probabilities differ by less are as sure.
+AS_SURE = 0.001
 # The most members of a group that are looked for.
 GROUPS = 3
 # What a figure is called that is shown in all states.
@@ -105,6 +107,14 @@ SAME_MARGINS = (
 MEMBERS = (
     "Who takes part, and who defects? The verdict above uses what you choose here. Several agents "
     "may give less together, and an agent may give only if another does."
+)
+LESS_SURE = (
+    "The {} plan has the same safety margins as the stable plan, and is less sure. For a plan that "
+    "holds, choose the stable plan."
+)
+UNPRICED = (
+    "There are no prices: with these safety margins the optimal plan is less sure than the stable "
+    "plan, so their costs do not buy the same."
 )
 MARGINS = (
     "All three are for the safety margins of the present plan. With other margins a plan may cost "
@@ -206,6 +216,12 @@ def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: s
         # The numbers were put in the place of other numbers, and not of a plan.
         tone: Tone = "bad" if mark.tone == "bad" else "unsure"
         return Mark(_add_unkept(f"There is no {concept} plan. {mark.text}", found), tone)
+    if concept != "stable" and found.prospects is not None and not scenario.replaces:
+        # What the check compares with is the stable plan.
+        text = mark.text.replace("(the plan:", "(the stable plan:")
+        text = text.replace("Compared with the plan,", "Compared with the stable plan,")
+        less = LESS_SURE.format(concept) if "sure" in found.failing else ""
+        mark = Mark(f"{text} {less}".rstrip(), mark.tone)
     envy = concept == "envy-free" and found.game.size > 1 and " env" not in mark.text
     return Mark(f"{mark.text} {tell_envy(found.judged)}", mark.tone) if envy else mark
 
@@ -717,7 +733,18 @@ def explain_plans(found: SolvedGame) -> Iterator[Part]:
 
 
 def _describe_prices(found: SolvedGame) -> Iterator[str]:
-    """Return the prices of a solved game; those of a plan that does not exist say so."""
+    """Return the prices of a solved game; those of a plan that does not exist say so.
+
+    There are none where the optimal plan is less sure than the stable plan.
+    """
+    sure = {
+        name: one.prospects.everyone.value
+        for name, one in found.checks.items()
+        if one.prospects is not None
+    }
+    if sure.get("optimal", 1.0) < sure.get("stable", 0.0) - AS_SURE:
+        yield UNPRICED
+        return
     for name, price in found.prices.items():
         if price is not None:
             kind = "envy-free" if "fairness" in name else "stable"
