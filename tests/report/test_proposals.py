@@ -17,6 +17,7 @@ from fedaccord.report.games_verdicts import describe_proofs
 from fedaccord.report.html import parts_html
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.model import Mark, Table
+from fedaccord.report.plan_contributions import list_contributions
 from fedaccord.report.proposals import (
     compare_proposals,
     describe_broken,
@@ -528,3 +529,9 @@ def test_an_optimal_plan_that_is_less_sure_says_so_and_has_no_price():
         shown = parts_html(list(explain_plans(solve_all(plan.game))))
         assert ("price of stability: " in shown) is not less
         assert ("There are no prices: " in shown) is less
+
+
+def test_a_plan_where_samples_cost_more_for_some_has_its_table():
+    changed = apply_scenario(fit_curves(pilots(), resamples=40), Scenario(cost=((0, 9.0),)), None)
+    footer = list_contributions(make_plan(changed.basis)).table("page").footer
+    assert [row[0] for row in footer] == ["all", "total cost"]
