@@ -17,16 +17,20 @@ from fedaccord.report.games_verdicts import describe_proofs
 from fedaccord.report.html import parts_html
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.model import Mark, Table
+from fedaccord.report.plan import list_doubts
 from fedaccord.report.plan_contributions import list_contributions
 from fedaccord.report.proposals import (
     compare_proposals,
     describe_broken,
     describe_moves,
     explain_plans,
+    fold_doubts,
     judge_groups,
     judge_payments,
     judge_proposal,
+    judge_shown,
     list_figures,
+    list_warnings,
     name_side,
     offer_conditions,
     offer_levels,
@@ -535,3 +539,28 @@ def test_a_plan_where_samples_cost_more_for_some_has_its_table():
     changed = apply_scenario(fit_curves(pilots(), resamples=40), Scenario(cost=((0, 9.0),)), None)
     footer = list_contributions(make_plan(changed.basis)).table("page").footer
     assert [row[0] for row in footer] == ["all", "total cost"]
+
+
+def test_the_warnings_and_doubts_of_a_plan_are_told():
+    measured = fit_curves(pilots(seed=3, validation=300, repeats=1), resamples=40)
+    changed = apply_scenario(measured, Scenario(), None)
+    plan = make_plan(measured, probability=0.99)
+    proposal = propose_planned(changed, plan, time_limit=20)
+    found = proposal.check(proposal.start, 0.99)
+    warnings, doubts = list_warnings(proposal, found)
+    assert doubts == list(list_doubts(plan)) and doubts
+    assert len(warnings) == 1 and "Beware: with 25 %" in warnings[0]
+    view = show_proposal(proposal, found, Scenario(), concept="stable")
+    (fold,) = view.doubted
+    assert fold.summary == f"1 warning, {len(doubts)} doubts"
+    assert fold.parts[0].items == (*warnings, *doubts) and view.verdict.tone != "good"
+    page = proposal_page(proposal, found, Scenario(), None)
+    assert page.head[0] == fold and page.tone == view.verdict.tone
+    # Other numbers than the plan's are not those that the plan warns of.
+    given = np.floor(proposal.start * 0.9)
+    warnings, still = list_warnings(proposal, proposal.check(given, 0.99))
+    assert warnings == [] and still == doubts
+    # Nor is all well while the plan is looked for.
+    waits = dataclasses.replace(proposal, plan=None, settled=False)
+    assert judge_shown(waits, found, Scenario(), "stable").tone != "good"
+    assert not list(fold_doubts(*lock(0, 500)[:2]))

@@ -295,7 +295,7 @@ class Visit:
         if self._drawn != (self.state, answer):
             self._drawn = self.state, answer
             found = views.make_view(self.desk, answer, self.state)
-            self.verdict.content = self._draw([found.verdict])
+            self.verdict.content = self._draw([found.verdict, *found.doubted])
             self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
             self.note = self.say(found.note)
             if self.state.view == "agents":

@@ -15,6 +15,7 @@ from fedaccord.equilibria.result import SolvedGame
 from fedaccord.groups import list_blocking_groups
 from fedaccord.planning.proposals import SMALL, Proposal
 from fedaccord.planning.result import Plan
+from fedaccord.planning.sentences import describe_defection
 from fedaccord.planning.what_if import Scenario, has_accuracies, has_chances
 from fedaccord.report.games import (
     describe_price,
@@ -31,6 +32,7 @@ from fedaccord.report.html import count_places
 from fedaccord.report.kept import make_kept_section, mark_kept_verdict
 from fedaccord.report.model import (
     Cell,
+    Fold,
     Listing,
     Mark,
     Page,
@@ -40,8 +42,8 @@ from fedaccord.report.model import (
     Table,
     Tone,
     joined,
-    show_doubts,
 )
+from fedaccord.report.plan import list_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
     introduce_changes,
@@ -139,12 +141,14 @@ class View:
     note: what is not proved; empty where there is nothing to say.
     figures: numbers that matter, each with its name.
     parts: what each agent gives and needs, and its sentence.
+    doubted: warnings and doubts, folded; empty where there are none.
     """
 
     verdict: Mark
     note: str
     figures: tuple[tuple[str, str], ...]
     parts: tuple[Part, ...]
+    doubted: tuple[Part, ...] = ()
 
 
 def show_proposal(
@@ -168,12 +172,13 @@ def show_proposal(
     lacks = tuple(explain_no_plan(proposal.plan)) if proposal.settled else ()
     figures, agents = tuple(list_figures(found, proposal)), tuple(show_agents(found))
     verdict = judge_shown(proposal, found, scenario, concept)
+    doubted = tuple(fold_doubts(proposal, found))
     if lacks_plan(proposal, scenario):
         locks = (LOCKS,) if scenario.lock and lacks else ()
         said = judge_proposal(proposal, found, scenario).text
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
         few = (figures[0], *(one for one in figures if one[0] == ENVIOUS))
-        return View(verdict, "", few, (*lacks, *locks, shown, *agents))
+        return View(verdict, "", few, (*lacks, *locks, shown, *agents), doubted)
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
     if shares is not None:
         verdict = judge_payments(shares, scenario)
@@ -181,7 +186,35 @@ def show_proposal(
     # What is said of a plan that does not exist is for agents that lose what they withhold.
     lost = proposal.contributions is None
     note = name_kind(proposal.said, concept)
-    return View(verdict, _add_unkept(note, found) if lost else note, figures, parts)
+    note = _add_unkept(note, found) if lost else note
+    return View(verdict, note, figures, parts, doubted)
+
+
+def list_warnings(proposal: Proposal, found: Check) -> tuple[list[str], list[str]]:
+    """Return the warnings and the doubts about the numbers that agents give, as on a plan's page.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    """
+    plan = proposal.plan
+    if plan is None:
+        return [], list(found.doubts)
+    assumed = list(plan.assumed)
+    given = plan.contributions
+    if given is None:
+        return assumed, list(found.doubts)
+    deterrence = describe_defection(plan) if np.array_equal(found.contributions, given) else ""
+    return [*assumed, *[deterrence] * ("Beware" in deterrence)], list(list_doubts(plan))
+
+
+def fold_doubts(proposal: Proposal, found: Check) -> Iterator[Fold]:
+    """Return the warnings and the doubts, under how many there are."""
+    warnings, doubts = list_warnings(proposal, found)
+    counts = [
+        count(len(said), what) for said, what in ((warnings, "warning"), (doubts, "doubt")) if said
+    ]
+    if counts:
+        yield Fold(", ".join(counts), (Listing((*warnings, *doubts)),))
 
 
 def name_kind(said: str, concept: str) -> str:
@@ -212,6 +245,11 @@ def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: s
     if lacks_plan(proposal, scenario):
         return judge_no_plan(proposal, found, concept)
     mark = judge_proposal(proposal, found, scenario)
+    warnings, doubts = list_warnings(proposal, found)
+    known = proposal.settled or found.prospects is None
+    if mark.tone == "good" and (warnings or doubts or not known):
+        # As on the page of a plan, all is well only where nothing is doubted.
+        mark = Mark(mark.text, "unsure" if doubts else "plain")
     if proposal.contributions is None and proposal.settled:
         # The numbers were put in the place of other numbers, and not of a plan.
         tone: Tone = "bad" if mark.tone == "bad" else "unsure"
@@ -678,7 +716,6 @@ def show_agents(found: Check) -> Iterator[Part]:
         yield answer_envy(found)
     few = found.game.size <= SENTENCES
     yield Listing(tuple(f"{found.explain(i)}." for i in range(found.game.size * few)))
-    yield from show_doubts(found.doubts)
 
 
 def explain_no_plan(plan: Plan | None) -> Iterator[Part]:
@@ -833,7 +870,8 @@ def proposal_page(
     """
     page = check_page(found, command=command, files=files)
     verdict = judge_shown(proposal, found, scenario, concept)
-    page = replace(page, verdict=verdict.text, tone=verdict.tone)
+    doubted = tuple(fold_doubts(proposal, found))
+    page = replace(page, verdict=verdict.text, tone=verdict.tone, head=(*doubted, *page.head))
     if conditions := tuple(describe_conditions(proposal, scenario)):
         follows = judge_conditions(proposal, found, scenario)
         section = Section("Who gives only if another gives", (*conditions, *follows))
