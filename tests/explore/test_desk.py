@@ -1,5 +1,7 @@
 """Answers of the app without a browser."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from known_hospitals import pilots
@@ -103,3 +105,17 @@ def test_without_a_stable_plan_the_other_plans_are_shown():
         assert "of this kind" not in text
     coalitions = list(VIEWS["coalitions"](desk, State.read("lock=1:200")))
     assert "City stays alone, short of its requirement." in parts_html(coalitions)
+
+
+def test_a_computation_that_fails_leaves_nothing_under_way():
+    page = pytest.importorskip("fedaccord.explore.page")
+    said, cleared = [], []
+    visit = SimpleNamespace(
+        refuse=said.append,
+        busy=SimpleNamespace(text="working …"),
+        body=SimpleNamespace(content="another tab"),
+        extra=SimpleNamespace(clear=lambda: cleared.append(True)),
+    )
+    page.Visit._fail(visit, ValueError("no such number"))
+    assert said == ["This failed: no such number"] and cleared
+    assert visit.busy.text == "" and visit.body.content == ""

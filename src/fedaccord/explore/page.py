@@ -104,7 +104,7 @@ class Visit:
         self.dark, self.frame = dress(self.state)
         ui.add_head_html(SCRIPT)
         ui.on("address", self._go)
-        ui.on_exception(lambda error: self.refuse(f"This failed: {error}"))
+        ui.on_exception(self._fail)
         ui.keyboard(self._press, ignore=["input"])
         with self.frame:
             self._build_bar()
@@ -215,6 +215,12 @@ class Visit:
     def refuse(self, text: str) -> None:
         """Show what was refused, until something else is done."""
         self.adjuster.refused.text = text
+
+    def _fail(self, error: Exception) -> None:
+        self.refuse(f"This failed: {error}")
+        # Nothing is under way, and what another tab showed does not belong here.
+        self.busy.text, self.body.content = "", ""
+        self.extra.clear()
 
     def _press(self, event: Any) -> None:
         if event.action.keydown and event.modifiers.ctrl and event.key in ("z", "y"):
@@ -343,13 +349,13 @@ class Visit:
                 with ui.element("div").classes("member").props(f"data-agent={agent}"):
                     ui.label(plain(name)).classes("name")
                     if agent in state.left:
-                        _text("Comes back", partial(self.step, state.toggle_left(agent)))
+                        _text("Comes back", name, partial(self.step, state.toggle_left(agent)))
                         continue
                     self._build_member(agent, name, answer.changed.every)
-                    _text("Leaves", partial(self.step, state.toggle_left(agent)))
+                    _text("Leaves", name, partial(self.step, state.toggle_left(agent)))
                     if agent < size:
                         joins = state.put(like=(*state.like, agent))
-                        _text("One like it joins", partial(self.step, joins))
+                        _text("One like it joins", name, partial(self.step, joins))
 
     def _build_member(self, agent: int, name: str, every: Sequence[str]) -> None:
         state = self.state
@@ -357,7 +363,8 @@ class Visit:
         levels, others = offer_levels(level), offer_conditions(agent, [plain(n) for n in every])
         self._build_choice("cut", agent, f"what {quote(name)} gives", levels, level)
         self._build_choice("only", agent, f"when {quote(name)} gives", others, other)
-        keeps = ui.checkbox("keeps its data", value=agent in dict(state.keep)).props("dense")
+        keeps = ui.checkbox("keeps its data", value=agent in dict(state.keep))
+        keeps.props(f'dense aria-label="{quote(name)} keeps its data"')
         keeps.on_value_change(
             lambda e: self.step(self.state.put_number("keep", agent, 1.0 if e.value else None))
         )
@@ -387,5 +394,6 @@ def _icon(icon: str, label: str, act: Callable[[], Any] | str) -> ui.button:
     return button.props(f'aria-label="{label}"').tooltip(label)
 
 
-def _text(label: str, act: Callable[[], Any]) -> ui.button:
-    return ui.button(label, on_click=act).props("flat dense no-caps")
+def _text(label: str, name: str, act: Callable[[], Any]) -> ui.button:
+    button = ui.button(label, on_click=act).props("flat dense no-caps")
+    return button.props(f'aria-label="{label}: {quote(name)}"')
