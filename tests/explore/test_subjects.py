@@ -335,8 +335,39 @@ def test_theme_large_type_and_print(pilots):
     tab.browser.show()
 
 
+@pytest.mark.parametrize("view", ["agents", "certainty", "members"])
+def test_paper_is_light_in_the_dark_theme_too(pilots, view):
+    for query, likes in (("theme=dark", "light"), ("", "dark"), ("theme=dark", "dark")):
+        tab = pilots.open(f"view={view}&{query}", theme=likes)
+        tab.until(lambda: tab.browser.run("return document.body.classList.contains('body--dark')"))
+        tab.browser.show(theme=likes, media="print")
+        dark = tab.browser.run(DARK)
+        assert dark == [], dark[:6]
+    tab.browser.show()
+
+
+# What is dark on paper; the page itself is white there, and no colour of the browser's own.
+DARK = """const light = text => { const [r, g, b, a] = text.match(/[0-9.]+/g).map(Number);
+    return a === 0 ? null : (r + g + b) / (text.startsWith("color") ? 3 : 765) };
+const page = [document.documentElement, document.body].filter(e => getComputedStyle(e)
+    .colorScheme !== "light" || light(getComputedStyle(e).backgroundColor) !== 1);
+const rest = [...document.querySelectorAll('.app, .app *')].filter(e => e.getClientRects().length)
+    .filter(e => { const s = getComputedStyle(e), back = light(s.backgroundColor);
+        return (back !== null && back < 0.5 && e.innerText) || (e.innerText &&
+            light(s.color) > 0.6) });
+return [...page, ...rest].map(e => `${e.tagName} ${e.className} ${getComputedStyle(e).color} `
+    + getComputedStyle(e).backgroundColor)"""
+
+
 def test_every_control_has_a_name_and_the_keyboard(pilots):
     tab = pilots.open("view=members")
+    named = """return [...document.querySelectorAll('.member button, .member [role=checkbox]')]
+        .map(e => e.ariaLabel)"""
+    assert tab.browser.run(named)[:3] == [
+        "Harbour keeps its data",
+        "Leaves: Harbour",
+        "One like it joins: Harbour",
+    ]
     unnamed = """return [...document.querySelectorAll('button,input,[role=slider]')].filter(e =>
         e.offsetParent && !(e.ariaLabel || e.innerText.trim() || e.closest('[aria-label]') ||
         e.closest('label')?.innerText.trim() || e.closest('.q-checkbox')?.innerText.trim()))
