@@ -69,11 +69,12 @@ def test_a_probability_can_be_typed(pilots):
     tab.settle()
     tab.see("All agents reach their goals with probability 0.99")
     assert sum(tab.numbers()) > 736 + 145 + 579
-    type_probability(tab, "1.5")
-    tab.see("The probability 1.5 is not above 0 and below 1.")
-    assert tab.query == "probability=0.99"
     field = "return document.querySelector('[data-probability] input[type=number]').value"
-    tab.until(lambda: tab.browser.run(field) == "0.99")
+    for wrong in ("1.5", "0", "1", "-1"):
+        type_probability(tab, wrong)
+        tab.see(f"A probability must be between 0 and 1, such as 0.95; got {wrong}.")
+        assert tab.query == "probability=0.99"
+        tab.until(lambda: tab.browser.run(field) == "0.99")
 
 
 def test_the_numbers_of_a_column_have_the_same_digits(pilots):
@@ -339,7 +340,7 @@ def test_theme_large_type_and_print(pilots):
 def test_paper_is_light_in_the_dark_theme_too(pilots, view):
     for query, likes in (("theme=dark", "light"), ("", "dark"), ("theme=dark", "dark")):
         tab = pilots.open(f"view={view}&{query}", theme=likes)
-        tab.until(lambda: tab.browser.run("return document.body.classList.contains('body--dark')"))
+        tab.find("body.body--dark")
         tab.browser.show(theme=likes, media="print")
         dark = tab.browser.run(DARK)
         assert dark == [], dark[:6]

@@ -81,7 +81,7 @@ class Adjuster:
     def _ask(self, value: Any, merge: tuple[str, float] | None = None) -> None:
         try:
             # An empty field asks for the usual one.
-            asked = read_probability(str(value)) if value else None
+            asked = None if value in (None, "") else read_probability(str(value))
             self.visit.step(self.visit.state.put(probability=asked), merge)
         except ValueError as error:
             self.visit.step(self.visit.state)
