@@ -1,5 +1,6 @@
 """Answers of the app without a browser."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,9 +11,12 @@ from fedaccord import LinearGame, fit_curves
 from fedaccord.errors import InputError
 from fedaccord.explore.desk import KEPT, Desk, Subject
 from fedaccord.explore.state import State
+from fedaccord.explore.take import take_away
 from fedaccord.explore.view import VIEWS, make_view
+from fedaccord.planning.members import drop_unknown
 from fedaccord.report.html import parts_html
 from fedaccord.report.model import Table
+from fedaccord.report.renaming import Renaming
 
 GAME = LinearGame(
     [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]],
@@ -119,3 +123,21 @@ def test_a_computation_that_fails_leaves_nothing_under_way():
     page.Visit._fail(visit, ValueError("no such number"))
     assert said == ["This failed: no such number"] and cleared
     assert visit.busy.text == "" and visit.body.content == ""
+
+
+def test_agents_that_are_not_there_are_left_out_and_named():
+    state, said = drop_unknown(State.read("lock=9:500,1:200&left=7&like=0&give=3:10"), 3)
+    assert state == State.read("lock=1:200&like=0&give=3:10")
+    assert said == (
+        "The address speaks of agent 7 and agent 9, but the numbers of the agents end at 3."
+    )
+    assert drop_unknown(state, 3) == (state, "")
+
+
+def test_a_page_says_which_file_to_open_again():
+    files = (("Explored", "pilots of May.json, SHA-256 abc"),)
+    desk, state = Desk(Subject(GAME, files=files)), State.read("give=0:100")
+    renaming = Renaming(desk.subject.words, desk.subject.names)
+    page = take_away(desk, desk.answer(state), state, renaming, "report.html").decode()
+    words = re.sub("<[^>]*>", "", page)
+    assert "fedaccord explore &#39;pilots of May.json&#39;, at the address /?give=0%3A100" in words

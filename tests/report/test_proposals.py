@@ -417,7 +417,7 @@ def test_a_page_has_payments_where_there_are_any(sides):
     page = proposal_page(*sides["all"], share_costs(GAME), command="x")
     # As on the screen, the verdict is about the payments.
     assert page.title.startswith("Who pays whom") and "hold" in page.verdict
-    assert [section.heading for section in page.sections][-1].startswith("A proposal checked")
+    assert [section.heading for section in page.sections][-1].startswith("How much each")
     alone = proposal_page(*sides["all"], None, command="x")
     assert "Who pays whom" not in " ".join(section.heading for section in alone.sections)
 
@@ -564,3 +564,19 @@ def test_the_warnings_and_doubts_of_a_plan_are_told():
     waits = dataclasses.replace(proposal, plan=None, settled=False)
     assert judge_shown(waits, found, Scenario(), "stable").tone != "good"
     assert not list(fold_doubts(*lock(0, 500)[:2]))
+
+
+def test_a_page_of_other_numbers_than_the_plan_is_a_proposal_checked(sides):
+    proposal, found, _ = sides["all"]
+    page = proposal_page(proposal, found, Scenario(), None)
+    assert page.title == "How much each agent should give: a plan for 3 agents"
+    scenario = Scenario(give=((0, 400.0),))
+    other = proposal.check(proposal.put(scenario), 0.95)
+    assert proposal_page(proposal, other, scenario, None).title == "A proposal checked: 3 agents"
+
+
+def test_a_large_whole_contribution_stays_what_it_is():
+    game = GAME.replace(strategies="integer")
+    proposal = propose(apply_scenario(game, Scenario(), None), game, "stable", time_limit=60)
+    for amount in (1e9, 5e12):
+        assert proposal.put(Scenario(give=((0, amount),)))[0] == amount

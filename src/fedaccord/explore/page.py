@@ -16,14 +16,15 @@ from nicegui import background_tasks, run, ui
 from fedaccord.charts import Chart
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.explore import view as views
-from fedaccord.explore.controls import Adjuster, quote
+from fedaccord.explore.controls import Adjuster
 from fedaccord.explore.desk import Desk
 from fedaccord.explore.state import LOOKS, PLANS, State
 from fedaccord.explore.take import TAKEN, take_away
+from fedaccord.planning.members import drop_unknown
 from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import has_chances
 from fedaccord.report.html import page_css
-from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
+from fedaccord.report.live import chart_options, draw_figures, quote, tradeoff_options
 from fedaccord.report.proposals import MEMBERS, offer_conditions, offer_levels, say_fault
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.style import FONTS, declare_colours
@@ -79,7 +80,9 @@ class Visit:
     """
 
     def __init__(self, desk: Desk, state: State, token: str) -> None:
-        self.desk, self.state, self.token = desk, state, token
+        self.desk, self.token = desk, token
+        state, self.unknown = drop_unknown(state, len(desk.subject.names))
+        self.state = state
         self.answer: Proposal | None = None
         # The state that the browser's address has; and as queries, the numbers that undo leads to,
         # and those that redo leads to.
@@ -117,7 +120,7 @@ class Visit:
                     self._build_answers()
                 with ui.element("section").classes("seen").props('aria-label="The proposal"'):
                     self._build_seen()
-        self.refuse(fault)
+        self.refuse(fault or self.say(self.unknown))
         ui.timer(0, self._start, once=True)
 
     def _build_bar(self) -> None:
@@ -279,6 +282,7 @@ class Visit:
             self.verdict.content = self._draw([say_fault(error)])
             self.figures.content = self.body.content = self.busy.text = ""
             self._drawn = None
+            self.adjuster.clear()
 
     def _show_settings(self) -> None:
         state = self.state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from fedaccord.planning.what_if import (
     match_names,
     name_joined,
 )
+from fedaccord.wording import join_with_and
 
+Changes = TypeVar("Changes", bound=Scenario)
 # What a scenario changes of single agents, by their numbers.
 OWN = ("goal", "limit", "cost", "lock")
 
@@ -130,6 +132,26 @@ def _list_doubts(measurement: Measurement, present: Sequence[int]) -> Iterator[D
         if about and (here.search(doubt.sentence) or not names_gone):
             place = None if doubt.agent is None else list(present).index(doubt.agent)
             yield replace(doubt, agent=place)
+
+
+def drop_unknown(scenario: Changes, size: int) -> tuple[Changes, str]:
+    """Return a scenario without what is about agents that are not there, and a sentence on that.
+
+    scenario: the changes.
+    size: how many agents there are before any joins.
+    """
+    known, dropped, kept = size + len(scenario.like), set[int](), dict[str, Any]()
+    for name in (*OWN, "give", "cut", "keep", "only"):
+        values: Numbers = getattr(scenario, name)
+        kept[name] = tuple(pair for pair in values if pair[0] < known)
+        dropped |= {agent for agent, _ in values if agent >= known}
+    kept["left"] = tuple(agent for agent in scenario.left if agent < known)
+    dropped |= {agent for agent in scenario.left if agent >= known}
+    if not dropped:
+        return scenario, ""
+    named = join_with_and([f"agent {agent}" for agent in sorted(dropped)])
+    said = f"The address speaks of {named}, but the numbers of the agents end at {known - 1}."
+    return replace(scenario, **kept), said
 
 
 def describe_joined(names: Sequence[str], like: Sequence[int]) -> tuple[str, ...]:
