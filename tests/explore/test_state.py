@@ -74,7 +74,7 @@ def test_any_text_is_read_or_refused(text):
         ("give=a:1", "not the number of an agent"),
         ("cut=0:2", "from 0 to 1"),
         ("plan=best", "none of stable"),
-        ("probability=1", "not above 0 and below 1"),
+        ("probability=1", "must be between 0 and 1"),
         (f"other={'x' * LONGEST}", "letters; use at most"),
     ],
 )

@@ -46,6 +46,9 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> proposals.View:
 def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
     """Return the optimal, the stable and the envy-free plan side by side, with proofs."""
     found = desk.solve_each(state)
+    answer = desk.answer(state)
+    if answer.contributions is None:
+        yield proposals.say_fault(proposals.name_kind(answer.said, state.concept))
     if has_chances(desk.change(state.problem).basis):
         yield proposals.MARGINS
     yield from proposals.explain_plans(found)

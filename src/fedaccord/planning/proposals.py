@@ -187,7 +187,7 @@ class Proposal:
         if not counts_whole(self.changed.basis):
             return reduced
         # 0.29 of 100 is 29, and not 28.999...
-        return np.asarray(np.floor(reduced + DUST * np.maximum(reduced, 1.0)))
+        return np.asarray(np.floor(reduced + np.clip(DUST * reduced, DUST, 0.5)))
 
     def list_sliders(
         self, what: str, given: Vector, locked: Sequence[int]

@@ -208,12 +208,12 @@ def _drop_doubts(game: Game, gone: Sequence[str]) -> Game:
     """Return a game without the doubts that name only agents which have left."""
     if not isinstance(game, MeasuredGame) or game.chances is None:
         return game
-    left, here = _match(gone), _match(name_agents(game))
+    left, here = match_names(gone), match_names(name_agents(game))
     doubts = (one for one in game.chances.doubts if not left.search(one) or here.search(one))
     return game.replace(chances=game.chances.replace(doubts=tuple(doubts)))
 
 
-def _match(names: Sequence[str]) -> re.Pattern[str]:
+def match_names(names: Sequence[str]) -> re.Pattern[str]:
     """Return what finds any of the names, as a whole: that of another agent may begin with it."""
     return re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
 
