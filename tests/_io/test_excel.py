@@ -92,7 +92,7 @@ def test_a_stray_cell_to_the_right_is_named(tmp_path):
 
 
 def test_the_first_sheet_is_read_unless_another_is_named(tmp_path):
-    other = [["agent", "contribution"], ["x", 9]]
+    other = [["contribution", "agent"], [9, "x"]]
     path = book(tmp_path, [["agent", "contribution"], ["a", 5]], other)
     found = Allocation.load(path)
     assert found.agents == ("a",)
@@ -294,3 +294,16 @@ def test_a_workbook_with_any_byte_changed_is_read_or_refused(tmp_path: Path) -> 
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :])
         with contextlib.suppress(InputError):
             read_rows(path)
+
+
+def test_two_sheets_with_the_same_headings_are_refused_until_one_is_named(tmp_path):
+    final = [[" agent", "FLU", "ok"], ["a", 4, 5], ["b", 5, 6]]
+    path = book(tmp_path, [["agent", "flu", "ok"], ["a", 1, 2]], [["notes"], ["x"]], final)
+    said = r"the sheets 'Sheet 0' and 'Sheet 2' of .* have the same headings: .* --sheet 'Sheet 2'$"
+    with pytest.raises(InputError, match=said):
+        read_rows(path)
+    assert len(read_rows(path, sheet="Sheet 2").cells) == 3
+    workbook = openpyxl.load_workbook(path)
+    workbook["Sheet 0"].sheet_state = "hidden"
+    workbook.save(path)
+    assert len(read_rows(path).cells) == 3

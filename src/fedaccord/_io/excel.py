@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import warnings
 import zipfile
 import zlib
@@ -33,14 +34,14 @@ def read_workbook(
     data: bytes,
     path: str | Path,
     sheet: str | None,
-    is_table: Callable[[list[list[str]]], bool] = bool,
+    find_heads: Callable[[list[list[str]]], list[str]],
 ) -> tuple[list[int], list[list[str]], str, tuple[str, ...]]:
     """Return the rows of a sheet that are not blank: numbers, cells, "row", and what to say.
 
     data: the file's content.
     path: its name, for messages.
     sheet: the sheet's name; where left out, the first that is not hidden and holds a table.
-    is_table: whether cells are a table that is looked for.
+    find_heads: the headings of cells that are a table that is looked for; none of others.
     """
     values, formulas = (_open(data, path, data_only=cached) for cached in (True, False))
     sheets = [one for one in values.worksheets if one.sheet_state == "visible"]
@@ -53,8 +54,15 @@ def read_workbook(
     chosen = sheets[0] if sheet is None else values[sheet]
     tables: list[Any] = []
     if sheet is None:
-        tables = [one for one in sheets if is_table(_read_heads(one))]
+        heads = {one.title: find_heads(_read_heads(one)) for one in sheets}
+        tables = [one for one in sheets if heads[one.title]]
         chosen = next(iter(tables), chosen)
+        alike = [one.title for one in tables if heads[one.title] == heads[chosen.title]]
+        if len(alike) > 1:
+            raise InputError(
+                f"the sheets {join_with_and([repr(one) for one in alike])} of {path} have the same "
+                f"headings: hide or delete all but one, or name one, as --sheet {shlex.quote(alike[-1])}"
+            )
     if (places := chosen.max_row * chosen.max_column) > MOST_PLACES:
         last = name_cell(chosen.max_column - 1, chosen.max_row)
         raise InputError(

@@ -687,7 +687,7 @@ def _read_any(path: str | Path, data: bytes, expected: str | None, sheet: str | 
     if data.startswith(b"PK\x03\x04"):
         from fedaccord._io.excel import read_workbook
 
-        return Rows(str(path), *read_workbook(data, path, sheet, _has_headings))
+        return Rows(str(path), *read_workbook(data, path, sheet, _find_headings))
     if sheet is not None:
         raise InputError(f"{path} has no sheets; leave --sheet out, or name an .xlsx file")
     text, notes = _decode(data, path, strict=expected is not None)
@@ -785,9 +785,10 @@ def _is_above_headings(row: list[str], below: Sequence[str] = ()) -> bool:
     return has_gaps and _count_known(below) > max(_count_known(row), 1)
 
 
-def _has_headings(cells: list[list[str]]) -> bool:
-    """Return whether cells are a table of ours, perhaps below a title."""
-    return Rows("", [0] * len(cells), cells).without_title().kind is not None
+def _find_headings(cells: list[list[str]]) -> list[str]:
+    """Return the headings of a table of ours, perhaps below a title; none of any other cells."""
+    table = Rows("", [0] * len(cells), cells).without_title()
+    return [] if table.kind is None else _fold_heads(table.cells[0])
 
 
 def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[str, ...]]:

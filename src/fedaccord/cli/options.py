@@ -53,7 +53,9 @@ ConfigFile = Annotated[
 SheetName = Annotated[
     str | None,
     typer.Option(
-        "--sheet", metavar="NAME", help="Sheet of an .xlsx file. Default: the first sheet."
+        "--sheet",
+        metavar="NAME",
+        help="Sheet of an .xlsx file. Default: the first visible sheet with headings of a table.",
     ),
 ]
 
