@@ -11,16 +11,18 @@ from fedaccord import LinearGame, check, fit_curves, make_plan, share_costs
 from fedaccord.charts import Chart, Line
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.solve import solve_all
+from fedaccord.explore.state import State
 from fedaccord.planning.proposals import keep_data, propose, propose_planned
 from fedaccord.planning.what_if import Changed, Scenario, apply_scenario
 from fedaccord.report.games_verdicts import describe_proofs
 from fedaccord.report.html import parts_html
+from fedaccord.report.kept import list_kept_plan
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.plan import list_doubts
 from fedaccord.report.plan_contributions import list_contributions
+from fedaccord.report.proposal_sides import compare_proposals, name_sides
 from fedaccord.report.proposals import (
-    compare_proposals,
     describe_broken,
     describe_moves,
     explain_plans,
@@ -31,7 +33,6 @@ from fedaccord.report.proposals import (
     judge_shown,
     list_figures,
     list_warnings,
-    name_side,
     offer_conditions,
     offer_levels,
     proposal_page,
@@ -388,15 +389,30 @@ def test_two_proposals_side_by_side(sides):
     assert rows["University"][1] == pytest.approx(1440)
 
 
-def test_sides_have_the_names_of_their_plans():
-    for side, name in {
-        ("stable", False): "now: as opened",
-        ("stable", True): "now: stable plan, changed",
-        ("2", False): "now: stable plan 2",
-        ("payments", False): "now: optimal plan with payments",
-        ("envy-free", True): "now: envy-free plan, changed",
-    }.items():
-        assert name_side("now", side[0], changed=side[1]) == name
+def test_sides_have_the_names_of_what_differs():
+    for now, kept, names in (
+        ("", "plan=optimal", ("as opened", "optimal plan")),
+        ("lock=1:500", "lock=1:500&probability=0.99", ("stable plan", "0.99")),
+        ("lock=1:500", "probability=0.99", ("lock City 500", "0.99")),
+        ("plan=2", "plan=payments", ("stable plan 2", "optimal plan with payments")),
+        ("cut=0:0.25&left=2", "like=0", ("cut University 25 %, Rural left", "one like University")),
+        ("plan=envy-free&give=0:9", "give=0:9", ("envy-free plan", "stable plan")),
+    ):
+        sides = State.read(now), State.read(kept)
+        assert name_sides(*sides, GAME.agents) == names
+
+
+def test_a_quantity_has_one_row_and_agents_have_probabilities():
+    measured = fit_curves(pilots(), resamples=40)
+    sides = {}
+    for name, scenario in (("a", Scenario()), ("b", Scenario(limit=((0, 300.0),)))):
+        changed = apply_scenario(measured, scenario, None)
+        proposal = propose_planned(changed, make_plan(changed.basis), time_limit=20)
+        sides[name] = proposal, proposal.check(proposal.start, 0.95), scenario, "stable"
+    _, chances, short = (part for part in compare_proposals(sides) if isinstance(part, Table))
+    assert chances.caption == "P(goal) of each agent" and len(chances.rows) == 4
+    rows = {row[0]: row[1:] for row in short.rows}
+    assert None not in (*rows["alone"], *rows["times the optimal cost"])
 
 
 def test_what_solvers_leave_over_is_no_difference(sides):
@@ -580,3 +596,15 @@ def test_a_large_whole_contribution_stays_what_it_is():
     proposal = propose(apply_scenario(game, Scenario(), None), game, "stable", time_limit=60)
     for amount in (1e9, 5e12):
         assert proposal.put(Scenario(give=((0, amount),)))[0] == amount
+
+
+def test_what_agents_that_keep_data_settle_on_is_in_whole_samples():
+    measured = fit_curves(pilots(), resamples=40)
+    plan = make_plan(measured)
+    proposal = propose_planned(apply_scenario(measured, Scenario(), None), plan, time_limit=20)
+    kept = keep_data(proposal, plan, ((0, 0.5), (1, 0.5)), time_limit=60).kept
+    exact = kept.stable.contributions
+    table = list_kept_plan(kept).table("page")
+    shown = np.array([row[table.columns.index("stable if they keep")] for row in table.rows])
+    assert not np.allclose(exact, np.round(exact), atol=1e-3)
+    assert (shown == np.round(shown)).all() and (shown >= exact - 1e-6).all()

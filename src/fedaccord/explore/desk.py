@@ -132,9 +132,8 @@ class Desk:
         """Return the plan of a linear or measured subject, as `fedaccord plan` makes it."""
         basis = self.change(problem).basis
         if isinstance(basis, Measurement):
-            assumed = describe_joined(self.subject.names, problem.like)
-            asked = self.asked(problem)
-            return make_plan(basis, probability=asked, time_limit=TIME_LIMIT, assumed=assumed)
+            joined, asked = describe_joined(self.subject.names, problem.like), self.asked(problem)
+            return make_plan(basis, probability=asked, time_limit=TIME_LIMIT, assumed=joined)
         return make_plan(_need_linear(basis), time_limit=TIME_LIMIT)
 
     def _answer(self, problem: State) -> Proposal:
@@ -193,8 +192,8 @@ class Desk:
         """Return the game of a plan, or raise an UnreachableError where there is no plan."""
         answer = self.known(state) or self.answer(state)
         # Of pilots, a plan decides the margins; without it there is no game to solve.
-        lacks = isinstance(self.subject.basis, Measurement) and answer.contributions is None
-        if answer.game is None or lacks:
+        measured = isinstance(self.subject.basis, Measurement)
+        if answer.game is None or (measured and answer.contributions is None):
             raise UnreachableError(answer.said.rstrip(".") or "there is no plan to compare")
         return answer.game
 

@@ -81,12 +81,11 @@ class Visit:
 
     def __init__(self, desk: Desk, state: State, token: str) -> None:
         self.desk, self.token = desk, token
-        state, self.unknown = drop_unknown(state, len(desk.subject.names))
-        self.state = state
+        self.state, self.unknown = drop_unknown(state, len(desk.subject.names))
         self.answer: Proposal | None = None
         # The state that the browser's address has; and as queries, the numbers that undo leads to,
         # and those that redo leads to.
-        self.kept, self.past, self.future = state, list[str](), list[str]()
+        self.kept, self.past, self.future = self.state, list[str](), list[str]()
         self._turn, self.note = 0, ""
         # The slider that made the last step, and when.
         self._slid: tuple[str, float] | None = None

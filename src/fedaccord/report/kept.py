@@ -10,6 +10,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.result import Solution
+from fedaccord.equilibria.whole import round_up
 from fedaccord.games.base import Game
 from fedaccord.games.kept import KeptData
 from fedaccord.planning.kept import KeptPlan
@@ -165,6 +166,7 @@ def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
         )
     planned, stable = format_samples(found.given.sum()), found.stable.contributions
     if stable is not None:
+        stable = round_up(stable)
         saving = ""
         if stable.sum() < found.given.sum():
             one = (found.kept.worth > 0).sum() == 1
@@ -220,7 +222,9 @@ def list_kept_plan(found: KeptPlan) -> Records:
         )
     if stable is not None:
         head = "stable if all keep" if (kept.worth > 0).all() else "stable if they keep"
-        columns.append(Column(head, lambda i: float(stable[i]), write=format_samples))
+        # With the plan in whole samples, so is what is compared with it.
+        whole = round_up(stable)
+        columns.append(Column(head, lambda i: float(whole[i]), write=format_samples))
     caption = "What each agent would give if it kept the rest of its samples"
     return Records(caption, tuple(columns), choose_rows(found.given))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,10 +28,8 @@ from fedaccord.report.games_chances import describe_average, describe_chances, j
 from fedaccord.report.games_page import check_page
 from fedaccord.report.games_verdicts import answer_envy, describe_proofs, judge_plan, tell_envy
 from fedaccord.report.groups import make_groups_section
-from fedaccord.report.html import count_places
 from fedaccord.report.kept import make_kept_section, mark_kept_verdict
 from fedaccord.report.model import (
-    Cell,
     Fold,
     Listing,
     Mark,
@@ -39,7 +37,6 @@ from fedaccord.report.model import (
     Part,
     Picture,
     Section,
-    Table,
     Tone,
     joined,
 )
@@ -788,57 +785,6 @@ def _describe_prices(found: SolvedGame) -> Iterator[str]:
             yield name_kind(describe_price(name.replace("_", " "), price), kind)
 
 
-def compare_proposals(sides: Mapping[str, tuple[Proposal, Check, Scenario, str]]) -> Iterator[Part]:
-    """Return proposals side by side: the verdicts, what each agent gives, the numbers that matter.
-
-    sides: each proposal with its check, its scenario and its concept, by what it is called.
-    """
-    for head, side in sides.items():
-        mark = judge_shown(*side)
-        yield Mark(f"{capitalize_first(head)}. {mark.text}", mark.tone)
-    given = [
-        dict(zip(proposal.changed.names, found.contributions.tolist(), strict=True))
-        for proposal, found, *_ in sides.values()
-    ]
-    rows = [*_join_rows(given), ("all", *(sum(one.values()) for one in given))]
-    heads: tuple[str, ...] = ("agent", *sides)
-    if len(given) == 2:
-        heads = (*heads, "difference")
-        # No more digits than the contributions have: what solvers leave over is no difference.
-        places = count_places([cell for row in rows for cell in row[1:]])
-        rows = [(*row, _subtract(row[1], row[2], places)) for row in rows]
-    yield Table("What each agent gives", heads, tuple(rows[:-1]), (rows[-1],))
-    figures = [dict(list_figures(found, proposal)) for proposal, found, *_ in sides.values()]
-    yield Table("In short", ("", *sides), _join_rows(figures))
-
-
-def name_side(when: str, plan: str, *, changed: bool) -> str:
-    """Return the name of a proposal among those that are compared.
-
-    when: that it is the one now, or the one kept.
-    plan: stable, optimal, envy-free or payments; or the number of a stable plan, from 1.
-    changed: whether anything but the plan differs from the file as opened.
-    """
-    if plan == "stable" and not changed:
-        return f"{when}: as opened"
-    name = {"payments": "optimal plan with payments"}.get(plan, f"{plan} plan")
-    name = f"stable plan {plan}" if plan.isdigit() else name
-    return f"{when}: {name}{', changed' if changed else ''}"
-
-
-def _subtract(first: Cell, second: Cell, places: int) -> float | None:
-    if not isinstance(first, float) or not isinstance(second, float):
-        return None
-    return round(first - second, places) + 0.0
-
-
-def _join_rows(
-    columns: Sequence[Mapping[str, float | str]],
-) -> tuple[tuple[float | str | None, ...], ...]:
-    names = dict.fromkeys(name for column in columns for name in column)
-    return tuple((name, *(column.get(name) for column in columns)) for name in names)
-
-
 def list_parts(page: Page) -> Iterator[Part]:
     """Return the verdict and the sections of a page, without its pictures."""
     yield Mark(page.verdict, page.tone)
@@ -871,6 +817,9 @@ def proposal_page(
     page = check_page(found, command=command, files=files)
     verdict = judge_shown(proposal, found, scenario, concept)
     doubted = tuple(fold_doubts(proposal, found))
+    if proposal.contributions is not None and np.array_equal(proposal.start, found.contributions):
+        agents = count(found.game.size, "agent")
+        page = replace(page, title=f"How much each agent should give: a plan for {agents}")
     page = replace(page, verdict=verdict.text, tone=verdict.tone, head=(*doubted, *page.head))
     if conditions := tuple(describe_conditions(proposal, scenario)):
         follows = judge_conditions(proposal, found, scenario)
