@@ -57,12 +57,9 @@ def read_workbook(
         heads = {one.title: find_heads(_read_heads(one)) for one in sheets}
         tables = [one for one in sheets if heads[one.title]]
         chosen = next(iter(tables), chosen)
-        alike = [one.title for one in tables if heads[one.title] == heads[chosen.title]]
-        if len(alike) > 1:
-            raise InputError(
-                f"the sheets {join_with_and([repr(one) for one in alike])} of {path} have the same "
-                f"headings: hide or delete all but one, or name one, as --sheet {shlex.quote(alike[-1])}"
-            )
+        _refuse_alike(
+            [t for t, found in heads.items() if found and found == heads[chosen.title]], path
+        )
     if (places := chosen.max_row * chosen.max_column) > MOST_PLACES:
         last = name_cell(chosen.max_column - 1, chosen.max_row)
         raise InputError(
@@ -90,6 +87,16 @@ def read_workbook(
             f"--sheet {away[0]!r} reads it"
         )
     return lines, cells, "row", (*([said] if others else []), *notes)
+
+
+def _refuse_alike(titles: Sequence[str], path: str | Path) -> None:
+    """Refuse several sheets with the same headings, of which any could be meant."""
+    if len(titles) > 1:
+        raise InputError(
+            f"the sheets {join_with_and([repr(title) for title in titles])} of {path} have the "
+            "same headings: hide or delete all but one, or name one, as --sheet "
+            f"{shlex.quote(titles[-1])}"
+        )
 
 
 def _fill_merged(sheet: Any, lines: list[int], cells: list[list[str]]) -> None:
