@@ -126,6 +126,11 @@ def test_histograms_whose_rows_are_labels_are_refused(tmp_path, option):
     assert_refused(run("plan", path, option, "North=40"), said)
 
 
+def test_explore_says_how_to_open_a_plan_from_histograms(table):
+    refused = run("explore", table, "--histograms", "histograms.csv")
+    assert_refused(refused, "explore takes no --histograms: ", "--save-game game.json', and open")
+
+
 def test_a_plan_from_histograms_says_what_it_assumes(tmp_path):
     path = write(tmp_path / "labels.csv", HISTOGRAMS)
     result = run("plan", path)

@@ -31,6 +31,8 @@ OpenedFile = Annotated[
         help="PILOTS.csv, GAME.json, CONFIG.toml or RUNS.sqlite. Default: the README's hospitals.",
     ),
 ]
+# Only to say what to do instead.
+NoHistograms = Annotated[str | None, typer.Option(hidden=True)]
 Host = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Where to listen. 0.0.0.0 listens on all networks.")
 ]
@@ -76,6 +78,7 @@ def explore(
     file: OpenedFile = None,
     goal: Goals = None,
     sheet: SheetName = None,
+    histograms: NoHistograms = None,
     results: Results = None,
     config: ConfigOption = None,
     host: Host = "127.0.0.1",
@@ -89,6 +92,11 @@ def explore(
     this machine can reach the app, and only with the token in its address. Each state of the app
     has its own address. Ctrl-C ends the app.
     """
+    if histograms is not None:
+        raise InputError(
+            "explore takes no --histograms: make the plan with 'fedaccord plan PILOTS.csv "
+            "--histograms HISTOGRAMS.csv --save-game game.json', and open game.json"
+        )
     serve = imported("fedaccord.explore.app").serve
     if token is not None and (len(token) < SHORTEST or not token.isalnum() or not token.isascii()):
         raise InputError(f"--token must have {SHORTEST} or more letters and digits")
