@@ -111,10 +111,9 @@ def date_commits(names: list[str]) -> str:
 
 
 def name_files(names: list[str]) -> str:
-    """Return links to files; of many in a folder, a link to the folder."""
+    """Return links to files; of many, how many there are in the folder of the first."""
     if len(names) > 3:
-        folder = str(Path(names[0]).parent)
-        return f"{len(names)} files in [{folder}]({folder})"
+        return f"{len(names)} files in `{Path(names[0]).parent}`"
     return ", ".join(f"[{name.replace('/results/', '/')}]({name})" for name in names)
 
 

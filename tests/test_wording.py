@@ -31,6 +31,14 @@ def test_words_are_joined_with_and(words: list[str], said: str) -> None:
 def test_the_first_of_many_are_joined_and_the_others_counted() -> None:
     assert wording.join_first(iter("abc"), 3, most=5) == "a; b; c"
     assert wording.join_first(iter("abc"), 1200, most=2) == "a; b; and 1,198 more"
+    assert wording.join_first(iter("abc"), 3, most=2) == "a; b; c"
+
+
+def test_nobody_is_left_out_of_a_list_to_save_one_name() -> None:
+    assert wording.name_few(list("abcd")) == "a, b, c and d"
+    assert wording.name_few(list("abcde")) == "a, b, c and 2 more"
+    assert wording.name_few(list("abc")) == "a, b and c"
+    assert [wording.count_named(n, 2) for n in range(5)] == [0, 1, 2, 3, 2]
 
 
 def test_sentences_begin_with_a_large_or_a_small_letter() -> None:
@@ -257,14 +265,38 @@ def test_these_take_a(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "other", "written"),
+    ("value", "requested", "written"),
     [
         (0.9487, 0.95, "0.948"),
         (0.949999, 0.95, "0.949"),
         (0.95 - 1e-12, 0.95, "0.949"),
         (0.80, 0.95, "0.80"),
         (0.95, 0.95, "0.95"),
+        (0.996, 0.95, "above 0.99"),
+        (1.0, 0.95, "above 0.99"),
+        (0.0, 0.95, "below 0.01"),
+        (0.9899, 0.99, "0.989"),
+        (0.9946, 0.999, "0.99"),
+        (0.9985, 0.999, "0.998"),
+        (0.999 - 1e-12, 0.999, "0.998"),
+        (0.999, 0.999, "0.999"),
+        (0.99905, 0.999, "0.999"),
+        (0.9972, 0.9999, "0.9972"),
+        (0.9995, 0.9999, "0.9995"),
+        (1.0, 0.9999, "above 0.9999"),
+        (None, 0.95, "unknown"),
     ],
 )
-def test_a_lower_probability_reads_lower(value, other, written):
-    assert wording.format_probability_below(value, other) == written
+def test_a_probability_can_be_told_from_the_requested_one(value, requested, written):
+    assert wording.format_beside(value, requested) == written
+
+
+def test_a_requested_probability_has_all_its_digits():
+    requested = (0.9, 0.95, 0.925, 0.999, 0.9999, 0.9999999)
+    written = ["0.90", "0.95", "0.925", "0.999", "0.9999", "0.9999999"]
+    assert list(map(wording.format_requested, requested)) == written
+
+
+def test_an_interval_whose_ends_read_alike_says_so_once():
+    assert wording.format_ends(0.67, 1.0, wording.format_uncertain) == "0.67 to above 0.99"
+    assert wording.format_ends(0.0, 0.001, wording.format_uncertain) == "below 0.01"

@@ -121,8 +121,18 @@ def join_with_and(words: Sequence[str]) -> str:
 
 def name_few(names: Sequence[str], most: int = 3) -> str:
     """Return names for a sentence, and how many more there are beyond the most that it has."""
-    more = len(names) - most
-    return join_with_and([*names[:most], f"{more:,} more"] if more > 0 else names)
+    named = count_named(len(names), most)
+    more = len(names) - named
+    return join_with_and([*names[:named], f"{more:,} more"] if more > 0 else names)
+
+
+def count_named(total: int, most: int = 3) -> int:
+    """Return how many of some names a sentence has: all, if only one would be left out.
+
+    total: how many there are.
+    most: how many a sentence has room for.
+    """
+    return total if total <= most + 1 else most
 
 
 def write_short_alone(limit: float, aim: str) -> str:
@@ -150,7 +160,7 @@ def join_first(words: Iterable[str], total: int, *, most: int) -> str:
     total: how many there are.
     most: how many are shown.
     """
-    first = list(islice(words, most))
+    first = list(islice(words, count_named(total, most)))
     more = [f"and {total - len(first):,} more"] if total > len(first) else []
     return "; ".join([*first, *more])
 
@@ -338,11 +348,35 @@ def format_probability(value: float) -> str:
     return f"{value:.2f}"
 
 
-def format_probability_below(value: float, other: float) -> str:
-    """Return a probability, with a third digit where else it would read like a higher one."""
-    if value >= other or format_probability(value) != format_probability(other):
-        return format_probability(value)
-    return f"{math.floor(1000 * value) / 1000:.3f}"
+def format_uncertain(value: float | None) -> str:
+    """Return a probability that rests on pilots: above 0.99 at most, since nothing is certain."""
+    return "unknown" if value is None else format_probability(min(max(value, 0.001), 0.999))
+
+
+def format_requested(probability: float) -> str:
+    """Return a requested probability with the digits it has: 0.95 or 0.999."""
+    short, full = f"{probability:.2f}", f"{probability:.12g}"
+    return short if float(short) == float(full) else full
+
+
+def format_beside(value: float | None, requested: float) -> str:
+    """Return a probability with digits enough to tell it from the requested one.
+
+    value: one that rests on pilots.
+    requested: which a plan must have.
+    """
+    if value is None:
+        return "unknown"
+    asked = format_requested(requested)
+    places = len(asked) - 2
+    if value >= 0.995 and requested > 0.99:
+        # Rounded down, so what misses a requested 0.999 reads as 0.998 at most.
+        if value >= 1:
+            return f"above {1 - 0.1**places:.{places}f}"
+        return repr(float(value))[: places + 2].ljust(places + 2, "0")
+    if value < requested and asked == format_uncertain(value):
+        return f"{math.floor(1000 * value) / 1000:.3f}"
+    return format_uncertain(value)
 
 
 def format_short_probability(value: float | None) -> str:
@@ -398,6 +432,15 @@ def format_interval(value: float, low: float, high: float, write: Callable[[floa
     write: writes a finite number.
     """
     return f"{write(value)} [{write(low)}, {write(high) if math.isfinite(high) else '∞'}]"
+
+
+def format_ends(low: float, high: float, write: Callable[[float], str]) -> str:
+    """Return the ends of an interval in words, once if they read alike: 0.67 to above 0.99.
+
+    low, high: the ends.
+    write: writes a number.
+    """
+    return write(low) if write(low) == write(high) else f"{write(low)} to {write(high)}"
 
 
 def format_duration(seconds: float, *, hedge: bool = False) -> str:

@@ -16,7 +16,7 @@ from fedaccord.check import Answer
 from fedaccord.check.sentences import describe_carried, describe_hurt
 from fedaccord.errors import InputError
 from fedaccord.games.measured import LearningCurve
-from fedaccord.report.games_chances import judge_tone
+from fedaccord.report.games_chances import describe_total, judge_tone
 from fedaccord.report.games_page import check_page
 
 NAMES = ("North", "South")
@@ -90,6 +90,39 @@ def test_too_little_is_not_sure_enough_and_the_weakest_is_named():
     assert found.answers["sure"] is Answer.FALSE and found.holds is Answer.FALSE
     worst = NAMES[int(np.argmin(sampled(given).mean(axis=(0, 2))))]
     assert f"{worst} is the least likely" in found.verdict
+
+
+def test_a_required_probability_near_one_can_be_told_from_that_of_the_proposal():
+    found = check(MEASURED, np.full(2, 2_500.0), probability=0.95)
+    assert 0.99 < found.everyone.value < 1
+    asked = 1 - (1 - found.everyone.value) / 2
+    asked = float(f"{asked:.{2 + int(-np.log10(1 - asked))}f}")
+    verdict = dataclasses.replace(found, probability=asked).verdict
+    numbers = r"with probability (\S+?)(?:\. The required .* is | instead of )(\S+?)[.,] "
+    told, required = re.search(numbers, verdict).groups()
+    assert float(told) <= found.everyone.value < float(required) == asked
+
+
+def test_a_proposal_that_fails_twice_says_so_in_its_first_sentence():
+    given = np.array([0.0, 2_000.0])
+    found = check(MEASURED, given, plan=PLAN)
+    assert found.failing == ("sure", "stable") and found.could_give_less[1] > 0
+    first, second = found.verdict.split(". ")[:2]
+    assert re.fullmatch(
+        r"The proposal does not hold: all agents reach their goals with probability \S+ instead of "
+        r"0\.95, and South could give less",
+        first,
+    )
+    assert second == "With the plan, the probability is 0.95"
+    lacking = check(MEASURED, np.round(0.6 * GIVEN), plan=PLAN)
+    assert lacking.failing == ("sure",) and "instead of" not in lacking.verdict
+
+
+def test_a_check_never_reads_as_if_all_were_certain():
+    found = check(MEASURED, GIVEN, plan=PLAN)
+    everyone = dataclasses.replace(found.prospects.everyone, low=0.6, high=1.0)
+    prospects = types.SimpleNamespace(everyone=everyone)
+    assert "agents reach their goals is 0.60 to above 0.99." in describe_total(found, prospects)
 
 
 def test_the_agents_that_a_proposal_hurts_are_named_the_most_hurt_first():

@@ -80,6 +80,16 @@ def test_a_plan_from_pilots_is_told_saved_and_found_stable(table, tmp_path):
     assert json.loads(solved.stdout)["solutions"]["stable"]["contributions"] is not None
 
 
+@pytest.mark.parametrize("options", [(), ("--reserve",), ("--goal", "0.999")])
+def test_samples_that_cost_more_have_a_row_of_costs(tmp_path, options):
+    path = two(tmp_path / "pilots.csv", costs=[3.0, 1.0], repeats=1)
+    page = tmp_path / "page.html"
+    result = run("plan", str(path), "--report", str(page), *options)
+    assert result.code in (0, 1)
+    assert page.exists()
+    assert ("total cost" in result.stdout) is (result.code == 0)
+
+
 def test_json_has_the_numbers_and_nothing_else(table):
     result = run("plan", table, "--json")
     data = json.loads(result.stdout)

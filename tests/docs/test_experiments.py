@@ -1,6 +1,7 @@
 """Experiments: configs follow their calibration, and results are of the configs that lie there."""
 
 import json
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from fedaccord.federation.config.load import Config
 from fedaccord.reproduce import run
+from fedaccord.reproduce.claims import EXPERIMENT
 from fedaccord.reproduce.section_6_defection import double_sets
 
 BLUM = Path(__file__).parents[2] / "experiments" / "blum2021"
@@ -101,6 +103,21 @@ def test_a_wheel_has_the_configs_and_the_papers_numbers_where_they_are_looked_fo
     assert {Path(place).name for place in packed} == {path.name for path in BLUM.glob("*.toml")}
     home = run.PACKAGED.relative_to(Path(run.__file__).parents[2])
     assert {str(Path(target).parent) for target in packed.values()} == {str(home)}
+
+
+def test_the_costs_of_the_full_scale_are_those_that_the_command_adds_up() -> None:
+    page = (BLUM.parents[1] / "docs" / "how-to" / "reproduce-the-paper.md").read_text()
+    rows = dict(re.findall(r"^\| ([a-z][^|]*) \| (\d+) \|$", page, flags=re.MULTILINE))
+    claims = run.all_claims()
+    trained = [id for id, claim in claims.items() if claim.part == EXPERIMENT]
+    named = {row: [id for id in trained if id in row.split(", ")] for row in rows}
+    named["all theorems and definitions"] = [id for id in claims if id not in trained]
+    for row, ids in named.items():
+        assert abs(run.minutes(ids, full=True) - float(rows[row])) < 1, row
+    # What the table leaves out takes seconds.
+    rest = set(claims) - {id for ids in named.values() for id in ids}
+    assert run.minutes(sorted(rest), full=True) < 1
+    assert abs(run.minutes(None, full=True) - 4.5 * 60) < 5
 
 
 # The table of all results.

@@ -97,6 +97,8 @@ class Tab:
 
     def open(self, query="", **looks):
         self.browser.show(**looks)
+        # A page whose server has ended would go on asking for it, and fill the logs.
+        self.driver.get("about:blank")
         self.browser.log("browser")
         self.browser.log("performance")
         self.driver.get(f"{self.app.address}&{query}".rstrip("&"))

@@ -1,12 +1,22 @@
 """Answers of the app without a browser."""
 
+import re
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from known_hospitals import pilots
 
-from fedaccord import LinearGame
+from fedaccord import LinearGame, fit_curves
 from fedaccord.errors import InputError
 from fedaccord.explore.desk import KEPT, Desk, Subject
 from fedaccord.explore.state import State
+from fedaccord.explore.take import take_away
+from fedaccord.explore.view import VIEWS, make_view
+from fedaccord.planning.members import drop_unknown
+from fedaccord.report.html import parts_html
+from fedaccord.report.model import Table
+from fedaccord.report.renaming import Renaming
 
 GAME = LinearGame(
     [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]],
@@ -51,3 +61,83 @@ def test_an_audit_that_fails_is_not_said_to_be_stopped(tmp_path):
     auditor._process.wait(60)
     said = watch.Watch(auditor, State())._describe(())
     assert "failed (exit code 2)" in said and "stopped" not in said
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return Desk(Subject(fit_curves(pilots(), resamples=40)))
+
+
+@pytest.mark.parametrize(("query", "size"), [("left=1", 3), ("like=2", 5), ("left=0&like=0", 4)])
+def test_a_plan_with_other_members_is_as_well_known_as_one_with_all(measured, query, size):
+    state = State.read(query)
+    parts = list(VIEWS["plans"](measured, state))
+    assert "There are no intervals, because there are no pilots." not in parts
+    heads = next(
+        p for p in parts if isinstance(p, Table) and "plan, and would" in p.caption
+    ).columns
+    assert "P(goal)" in heads and "alone, same target" in heads
+    # It has the probability that was asked for.
+    for asked in (0.9, 0.95, 0.98):
+        sure = state.put(probability=asked)
+        found = measured.answer(sure)
+        assert len(found.contributions) == size
+        verdict = make_view(measured, found, sure).verdict
+        assert "does not hold" not in verdict.text and verdict.tone != "bad"
+        assert found.plan.everyone.value >= asked
+
+
+def test_what_is_assumed_of_an_agent_that_joined_is_said(measured):
+    (said,) = measured.plan(State.read("like=1")).assumed
+    assert said == "No pilot measured City 2: its data are assumed to be like City's."
+    changed = measured.change(State.read("like=1&goal=4:0.7&limit=0:900&left=3"))
+    assert changed.names == ("University", "City", "Rural", "City 2")
+    assert changed.numbers == (0, 1, 2, 4) and changed.basis.goals[3] == 0.7
+    assert changed.basis.table.limits[0] == changed.unlocked[0] == 900
+
+
+def test_without_a_stable_plan_the_other_plans_are_shown():
+    desk = Desk(Subject(GAME))
+    shown = {
+        plan: parts_html(list(VIEWS["plans"](desk, State.read(f"lock=1:200&plan={plan}"))))
+        for plan in ("stable", "envy-free")
+    }
+    said = "Proved: no stable plan exists. At its limit City stays short"
+    assert said in shown["stable"] and said not in shown["envy-free"]
+    for text in shown.values():
+        assert "2,067" in text or "2,066.7" in text
+        assert "of this kind" not in text
+    coalitions = list(VIEWS["coalitions"](desk, State.read("lock=1:200")))
+    assert "City stays alone, short of its requirement." in parts_html(coalitions)
+
+
+def test_a_computation_that_fails_leaves_nothing_under_way():
+    page = pytest.importorskip("fedaccord.explore.page")
+    said, cleared = [], []
+    visit = SimpleNamespace(
+        refuse=said.append,
+        busy=SimpleNamespace(text="working …"),
+        body=SimpleNamespace(content="another tab"),
+        extra=SimpleNamespace(clear=lambda: cleared.append(True)),
+    )
+    page.Visit._fail(visit, ValueError("no such number"))
+    assert said == ["This failed: no such number"] and cleared
+    assert visit.busy.text == "" and visit.body.content == ""
+
+
+def test_agents_that_are_not_there_are_left_out_and_named():
+    state, said = drop_unknown(State.read("lock=9:500,1:200&left=7&like=0&give=3:10"), 3)
+    assert state == State.read("lock=1:200&like=0&give=3:10")
+    assert said == (
+        "The address speaks of agent 7 and agent 9, but the numbers of the agents end at 3."
+    )
+    assert drop_unknown(state, 3) == (state, "")
+
+
+def test_a_page_says_which_file_to_open_again():
+    files = (("Explored", "pilots of May.json, SHA-256 abc"),)
+    desk, state = Desk(Subject(GAME, files=files)), State.read("give=0:100")
+    renaming = Renaming(desk.subject.words, desk.subject.names)
+    page = take_away(desk, desk.answer(state), state, renaming, "report.html").decode()
+    words = re.sub("<[^>]*>", "", page)
+    assert "fedaccord explore &#39;pilots of May.json&#39;, at the address /?give=0%3A100" in words

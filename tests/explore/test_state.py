@@ -69,12 +69,12 @@ def test_any_text_is_read_or_refused(text):
     [
         ("give=0:x", "not an agent's number, a colon and an amount"),
         ("give=3", "not an agent's number, a colon and an amount"),
-        ("give=0:-1", "no number from 0"),
+        ("give=0:-1", "not a number from 0"),
         ("give=0:nan", "not an agent's number, a colon and an amount"),
         ("give=a:1", "not the number of an agent"),
         ("cut=0:2", "from 0 to 1"),
-        ("plan=best", "none of stable"),
-        ("probability=1", "not above 0 and below 1"),
+        ("plan=best", "must be one of stable"),
+        ("probability=1", "must be between 0 and 1"),
         (f"other={'x' * LONGEST}", "letters; use at most"),
     ],
 )

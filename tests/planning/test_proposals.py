@@ -185,3 +185,48 @@ def test_a_lock_is_no_limit_of_what_an_agent_has():
     none = Changed(TWINS.replace(limits=[0, np.inf]), (0, 1))
     found = solve("stable", none).check(np.array([0.0, 100.0]), 0.95)
     assert "Its limit is 0, so it could not go alone" in found.explain(0)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return fit_curves(pilots(), resamples=40)
+
+
+def propose_for(measured, scenario):
+    changed = apply_scenario(measured, scenario, lambda _: None)
+    plan = make_plan(changed.basis)
+    return propose_planned(changed, plan, time_limit=60), plan
+
+
+def test_without_a_plan_locks_hold_needs_are_rounded_up_and_limits_are_reached(measured):
+    table = measured.table
+    lock, limit = float(table.limits[0]) - 7, 31.0
+    scenario = Scenario(goal=((1, 0.999),), lock=((0, lock),), limit=((2, limit),))
+    proposal, plan = propose_for(measured, scenario)
+    assert plan.contributions is None
+    start = proposal.start
+    assert (start[0], start[1], start[2]) == (lock, table.limits[1], limit)
+    assert start[3] == np.ceil(plan.bare.alone[3])
+    assert (proposal.put(Scenario()) == start).all()
+
+
+def test_an_agent_that_cannot_reach_its_goal_starts_at_its_limit(measured):
+    names = range(1, measured.table.size)
+    proposal, plan = propose_for(measured, Scenario(limit=((0, 40.0), *((n, 0.0) for n in names))))
+    assert plan.contributions is None
+    assert proposal.put(Scenario()).tolist() == [40, 0, 0, 0]
+
+
+def test_a_lock_at_a_part_of_a_sample_is_rounded_down(measured):
+    lock = float(np.floor(measured.table.limits[0] / 2))
+    proposal, _ = propose_for(measured, Scenario(lock=((0, lock + 0.5),)))
+    assert proposal.start[0] == lock
+
+
+def test_a_plan_that_is_followed_keeps_a_lock(measured):
+    last, _ = propose_for(measured, Scenario())
+    for concept in ("stable", "envy-free"):
+        lock = float(last.start[0]) + 9
+        scenario = Scenario(lock=((0, lock),), goal=((1, 0.999),))
+        changed = apply_scenario(measured, scenario, lambda _: None)
+        assert follow(changed, last, concept, time_limit=60).start[0] == lock

@@ -9,6 +9,7 @@ from fedaccord.games.measured import MeasuredGame, find_needs
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.remedies import Change, Impasse, find_blocking, find_changes
 from fedaccord.planning.result import Outcome
+from fedaccord.planning.sentences import write_change
 
 
 def draw(seed, size):
@@ -173,3 +174,8 @@ def test_of_several_equilibria_the_one_that_asks_least_of_the_agent_counts():
     )
     changes = find_changes(twins, time_limit=5)
     assert {c.agent: c.new for c in changes if c.kind == "limit"} == {0: 22, 1: 95}
+
+
+def test_a_goal_is_written_with_all_digits_that_a_plan_needs():
+    assert write_change("goal", 0.87) == "0.87" and write_change("goal", 0.1 + 0.2) == "0.30"
+    assert write_change("goal", 0.870900987) == "0.870900987"

@@ -1,5 +1,6 @@
 """Whether what is recommended where there is no plan leads to one at the requested probability."""
 
+import dataclasses
 from functools import cache
 
 import numpy as np
@@ -9,7 +10,7 @@ from known_hospitals import pilots
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.remedies import Change
-from fedaccord.planning.restore import Reached, lower_together, restore_changes
+from fedaccord.planning.restore import Reached, lower_together, rate_changes, restore_changes
 from fedaccord.planning.result import Outcome
 
 LIMITS = (1_600.0, 1_600.0, 1_000.0, 1_000.0)
@@ -96,3 +97,22 @@ def test_where_a_change_is_enough_only_on_average_the_verdict_says_so(monkeypatc
     (change,) = plan.changes
     assert change.probability < 0.95
     assert "Even then all agents reach their goals only on average" in plan.verdict
+
+
+def test_no_change_is_recommended_after_which_there_is_no_plan():
+    table = dataclasses.replace(fitted().table, limits=np.zeros(4))
+    plan = make_plan(dataclasses.replace(fitted(), table=table))
+    assert plan.outcome is Outcome.UNREACHABLE and plan.changes == () and plan.together is None
+    assert "The smallest change" not in plan.verdict
+    assert plan.verdict.endswith("No change of one goal, or of one limit above 0, is enough.")
+
+
+def test_the_first_change_that_leads_to_a_plan_is_rated():
+    changes = tuple(Change(n, "limit", 10.0, 20.0, 1.0) for n in (1, 0))
+
+    def attempt(measurement):
+        return Reached(0.4, 70.0) if measurement.table.limits[0] == 20 else Reached(0.0)
+
+    (change,) = rate_changes(changes, fitted(), attempt)
+    assert (change.agent, change.probability, change.total) == (0, 0.4, 70.0)
+    assert rate_changes(changes, fitted(), lambda _: Reached(0.0)) == ()

@@ -11,16 +11,19 @@ from known_hospitals import pilots
 from fedaccord.games.linear import LinearGame
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.planning.plan import make_plan
+from fedaccord.planning.probabilities import Estimate
 from fedaccord.planning.result import Outcome
 from fedaccord.planning.sentences import (
     find_carried,
     find_driver,
     find_lowered,
-    format_uncertain,
+    list_warnings,
     write_sheet,
 )
-from fedaccord.report.plan import show_plan
+from fedaccord.report.plan import list_doubts, show_plan
+from fedaccord.report.plan_answers import answer_questions
 from fedaccord.report.plan_page import plan_page
+from fedaccord.wording import format_uncertain
 
 MOST_WORDS = 25
 
@@ -85,6 +88,50 @@ def test_a_single_contributor_is_named():
 def test_nothing_reads_as_certain():
     assert format_uncertain(1.0) == "above 0.99" and format_uncertain(0.0) == "below 0.01"
     assert format_uncertain(0.5) == "0.50" and format_uncertain(None) == "unknown"
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_warnings_are_all_that_the_terminal_and_the_page_warn_of(number):
+    plan = plans()[number]
+    warnings = list_warnings(plan)
+    beware = [one for one in warnings if one.startswith("Beware: ")]
+    assert beware == re.findall(r"Beware: .*?\.(?= |$)", plan.verdict)
+    doubts = tuple(one for one in warnings if one not in beware)
+    assert list_doubts(plan) == doubts
+    assert set(doubts) <= {one.sentence for one in plan.doubts}
+
+
+def test_that_a_plan_hardly_deters_is_a_warning():
+    plan = plans()[0]
+    loose = dataclasses.replace(plan, cuts={0.25: np.full(plan.size, 0.8)})
+    firm = dataclasses.replace(plan, cuts={0.25: np.full(plan.size, 0.2)})
+    assert list_warnings(loose)[0].startswith("Beware: with 25 % an agent probably still")
+    assert not any("Beware" in one for one in list_warnings(firm))
+
+
+def restate(plan, value, probability, outcome, low=None, high=None):
+    """Return a plan with another probability, and another requested one."""
+    options = {**plan.options, "probability": probability}
+    everyone = Estimate(value, low, high)
+    return dataclasses.replace(
+        plan, everyone=everyone, options=options, outcome=outcome, ceiling=None
+    )
+
+
+def test_probabilities_near_one_can_be_told_apart():
+    less = restate(plans()[0], 0.9985, 0.999, Outcome.LESS_SURE)
+    assert "with probability 0.999. The nearest plan reaches 0.998." in less.verdict
+    planned = restate(plans()[0], 0.99905, 0.999, Outcome.PLANNED)
+    assert "in a run with probability 0.999." in planned.verdict
+    answer = next(iter(answer_questions(less)))[1].text
+    assert answer == "with probability 0.998; 0.999 was requested"
+
+
+def test_an_interval_whose_ends_read_alike_is_said_once():
+    plan = restate(plans()[0], 0.001, 0.95, Outcome.PLANNED, 0.0, 0.002)
+    assert "the 95 % interval of this probability is below 0.01." in plan.verdict
+    wide = restate(plans()[0], 0.96, 0.95, Outcome.PLANNED, 0.6, 1.0)
+    assert "the 95 % interval of this probability is 0.60 to above 0.99." in wide.verdict
 
 
 def test_a_sheet_has_what_is_asked_why_what_it_gets_and_what_if_it_gave_less():

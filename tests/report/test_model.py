@@ -142,3 +142,12 @@ def test_of_many_things_those_with_the_largest_weights_are_listed() -> None:
     assert choose_rows(weights, most=4, few=2) == [0, 1, 2, 3]
     assert choose_rows(weights, most=3, few=2) == [1, 3]
     assert choose_rows(np.arange(1000.0), most=30, few=2) == [999, 998]
+
+
+def test_a_row_of_sums_that_a_column_does_not_have_is_empty_there() -> None:
+    counts = Column("gives", float, sums=(4.0, 12.0))
+    chance = Column("P(goal)", float, sums=(0.95,))
+    names = Column("agent", str, sums=("all", "total cost"))
+    table = Records("caption", (names, counts, chance), [3, 1]).table("terminal")
+    assert table.footer == (("all", "4", "0.95"), ("total cost", "12", ""))
+    assert Records("caption", (names, chance), [3]).table("page").footer[1] == ("total cost", None)

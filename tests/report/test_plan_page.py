@@ -203,9 +203,22 @@ def test_the_plan_is_called_the_cheapest_or_the_one_that_deters_as_it_is():
 
 
 def test_a_plan_with_margins_is_said_to_be_the_cheapest_for_equal_ones():
-    said = "times the scatter of its runs. Other margins may give a cheaper plan."
-    assert said in describe_tradeoffs(make_plan(measured()))
-    assert said not in describe_tradeoffs(make_plan(TWINS))
+    plan = make_plan(measured())
+    most = NAMES[int(np.argmax(plan.contributions))]
+    said = f"for {most}, which gives most, may make the plan cheaper"
+    assert describe_tradeoffs(plan).endswith(f"{said}: try --limit.")
+    assert describe_tradeoffs(plan, hint=False).endswith(f"{said}.")
+    assert "cheaper" not in describe_tradeoffs(make_plan(TWINS))
+
+
+def test_a_lower_limit_is_suggested_only_for_an_agent_that_can_give_less():
+    plan = make_plan(measured())
+    given, most = plan.contributions, int(np.argmax(plan.contributions))
+    limited = plan.game.replace(limits=np.full(plan.size, given.max() + 1))
+    said = describe_tradeoffs(dataclasses.replace(plan, game=limited))
+    assert f"A lower limit for {NAMES[most]}, which gives most" in said
+    fixed = plan.game.replace(minimums=np.where(given == given.max(), given, 0.0))
+    assert "cheaper" not in describe_tradeoffs(dataclasses.replace(plan, game=fixed))
 
 
 def test_an_agent_whose_limit_lowers_its_target_is_not_said_to_have_the_same_margin():
@@ -218,9 +231,12 @@ def test_an_agent_whose_limit_lowers_its_target_is_not_said_to_have_the_same_mar
     multiples = plan.margins / noise
     assert multiples[agent] < 0.9 * plan.z
     assert np.delete(multiples, agent) == pytest.approx(np.full(plan.size - 1, plan.z))
+    most = int(np.argmax(plan.contributions))
+    which = "A lower limit" if most == agent else "A limit"
+    lower = f"{which} for {NAMES[most]}, which gives most, may make the plan cheaper"
     assert describe_tradeoffs(plan).endswith(
         f"Each agent's safety margin is {plan.z:.2f} times the scatter of its runs, but smaller "
-        f"for {NAMES[agent]}, which cannot give more. Other margins may give a cheaper plan."
+        f"for {NAMES[agent]}, which cannot give more. {lower}: try --limit."
     )
     name = NAMES[agent]
     moves = "{} gives its limit, so the others may have to give more. Ask {} to show why it"
@@ -471,7 +487,15 @@ def test_a_probability_that_no_plan_has_is_not_called_the_plan():
         # A plan that does not exist is passed over, and the larger of two falls is said.
         (
             [[100, 50, 0], [110, 40, 0], None, [0, 190, 0]],
-            "University gives less at 0.90 than at 0.70: the plan for 0.90 has other contributors.",
+            "University gives less at 0.90 than at 0.70: the plan for 0.90 has fewer contributors.",
+        ),
+        (
+            [[100, 50, 0], [0, 50, 90]],
+            "University gives less at 0.70 than at 0.60: the plan for 0.70 has other contributors.",
+        ),
+        (
+            [[100, 50, 0], [40, 50, 90]],
+            "University gives less at 0.70 than at 0.60: the plan for 0.70 has more contributors.",
         ),
         ([None, [100, 50, 0]], ""),
     ],

@@ -11,21 +11,28 @@ from fedaccord import LinearGame, check, fit_curves, make_plan, share_costs
 from fedaccord.charts import Chart, Line
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.solve import solve_all
+from fedaccord.explore.state import State
 from fedaccord.planning.proposals import keep_data, propose, propose_planned
 from fedaccord.planning.what_if import Changed, Scenario, apply_scenario
 from fedaccord.report.games_verdicts import describe_proofs
 from fedaccord.report.html import parts_html
+from fedaccord.report.kept import list_kept_plan
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.model import Mark, Table
+from fedaccord.report.plan import list_doubts
+from fedaccord.report.plan_contributions import list_contributions
+from fedaccord.report.proposal_sides import compare_proposals, name_sides
 from fedaccord.report.proposals import (
-    JOINED,
-    compare_proposals,
     describe_broken,
+    describe_moves,
+    explain_plans,
+    fold_doubts,
     judge_groups,
     judge_payments,
     judge_proposal,
+    judge_shown,
     list_figures,
-    name_side,
+    list_warnings,
     offer_conditions,
     offer_levels,
     proposal_page,
@@ -59,6 +66,7 @@ def test_the_numbers_that_matter(sides):
         "alone, in all": "3,810",
         "saved": "45 %",
         "times the optimal cost": "1.09",
+        "agents that envy another": "none",
     }
 
 
@@ -71,7 +79,10 @@ def test_a_proposal_with_other_margins_is_not_compared_with_the_optimal_cost(sid
 def test_what_fails_saves_nothing(sides):
     proposal, _, _ = sides["all"]
     found = proposal.check(proposal.put(Scenario(give=((0, 200.0),))), 0.95)
-    assert dict(list_figures(found, proposal)) == {"samples in all": "2,000"}
+    assert dict(list_figures(found, proposal)) == {
+        "samples in all": "2,000",
+        "agents that envy another": "none",
+    }
 
 
 def test_who_could_not_go_alone_has_nothing_to_compare_with():
@@ -353,21 +364,6 @@ def test_where_samples_cost_more_for_some_the_cost_is_compared():
     assert "has a smaller total cost." in proofs and "smaller total." not in proofs
 
 
-def test_a_plan_that_an_agent_joined_says_whose_margins_it_has():
-    measured = fit_curves(pilots(), resamples=40)
-    plan = make_plan(measured)
-    scenario = Scenario(like=(0,))
-    changed = apply_scenario(measured, scenario, lambda _: plan.doubted_game)
-    proposal = propose(changed, changed.basis, "stable", time_limit=60)
-    given = proposal.start
-    for factor, joined in ((0.8, True), (2.0, False)):
-        found = proposal.check(np.floor(given * factor), 0.95)
-        assert ("sure" in found.failing) is joined
-        assert (JOINED in judge_proposal(proposal, found, scenario).text) is joined
-    found = proposal.check(np.floor(given * 0.8), 0.95)
-    assert JOINED not in judge_proposal(proposal, found, Scenario()).text
-
-
 def test_what_an_agent_can_do_is_offered():
     assert next(iter(offer_levels(0.1).values())) == "gives all of it"
     assert offer_levels(0.1)[0.1] == "gives 10 %" and offer_levels(1.0)[0.0] == "gives nothing"
@@ -393,15 +389,30 @@ def test_two_proposals_side_by_side(sides):
     assert rows["University"][1] == pytest.approx(1440)
 
 
-def test_sides_have_the_names_of_their_plans():
-    for side, name in {
-        ("stable", False): "now: as opened",
-        ("stable", True): "now: stable plan, changed",
-        ("2", False): "now: stable plan 2",
-        ("payments", False): "now: optimal plan with payments",
-        ("envy-free", True): "now: envy-free plan, changed",
-    }.items():
-        assert name_side("now", side[0], changed=side[1]) == name
+def test_sides_have_the_names_of_what_differs():
+    for now, kept, names in (
+        ("", "plan=optimal", ("as opened", "optimal plan")),
+        ("lock=1:500", "lock=1:500&probability=0.99", ("stable plan", "0.99")),
+        ("lock=1:500", "probability=0.99", ("lock City 500", "0.99")),
+        ("plan=2", "plan=payments", ("stable plan 2", "optimal plan with payments")),
+        ("cut=0:0.25&left=2", "like=0", ("cut University 25 %, Rural left", "one like University")),
+        ("plan=envy-free&give=0:9", "give=0:9", ("envy-free plan", "stable plan")),
+    ):
+        sides = State.read(now), State.read(kept)
+        assert name_sides(*sides, GAME.agents) == names
+
+
+def test_a_quantity_has_one_row_and_agents_have_probabilities():
+    measured = fit_curves(pilots(), resamples=40)
+    sides = {}
+    for name, scenario in (("a", Scenario()), ("b", Scenario(limit=((0, 300.0),)))):
+        changed = apply_scenario(measured, scenario, None)
+        proposal = propose_planned(changed, make_plan(changed.basis), time_limit=20)
+        sides[name] = proposal, proposal.check(proposal.start, 0.95), scenario, "stable"
+    _, chances, short = (part for part in compare_proposals(sides) if isinstance(part, Table))
+    assert chances.caption == "P(goal) of each agent" and len(chances.rows) == 4
+    rows = {row[0]: row[1:] for row in short.rows}
+    assert None not in (*rows["alone"], *rows["times the optimal cost"])
 
 
 def test_what_solvers_leave_over_is_no_difference(sides):
@@ -422,7 +433,7 @@ def test_a_page_has_payments_where_there_are_any(sides):
     page = proposal_page(*sides["all"], share_costs(GAME), command="x")
     # As on the screen, the verdict is about the payments.
     assert page.title.startswith("Who pays whom") and "hold" in page.verdict
-    assert [section.heading for section in page.sections][-1].startswith("A proposal checked")
+    assert [section.heading for section in page.sections][-1].startswith("How much each")
     alone = proposal_page(*sides["all"], None, command="x")
     assert "Who pays whom" not in " ".join(section.heading for section in alone.sections)
 
@@ -452,3 +463,148 @@ def test_the_chosen_equilibrium_stands_out():
         wanted = [one.chosen if chosen is None else n == 1 for n, one in enumerate(plan.tradeoffs)]
         assert stands_out == wanted
         assert np.isfinite([one["value"] for one in data]).all()
+
+
+def test_what_leaving_costs_is_told_of_plans_and_not_of_cuts():
+    whole = propose(apply_scenario(GAME, Scenario(), None), GAME, "stable", time_limit=60)
+    changed = apply_scenario(GAME, Scenario(left=(2,)), None)
+    found = propose(changed, changed.basis, "stable", time_limit=60)
+    proposal = dataclasses.replace(found, whole=whole)
+    cut = Scenario(left=(2,), cut=((0, 0.5), (1, 0.5)))
+    text = judge_proposal(proposal, proposal.check(proposal.put(cut), 0.95), cut).text
+    # The plan for two asks 1,800, and the plan for three asked the same two for 1,500.
+    said = "Rural left. In the plan without it, the others give 300 samples more in all than with"
+    assert proposal.start.sum() == pytest.approx(1800) and said in text
+
+
+def test_who_is_carried_is_told_of_plans_and_not_of_cuts():
+    game = LinearGame([[1, 1.2], [1.2, 1]], [100, 100], agents=["A", "B"])
+    opened, *_ = lock(0, 100, game)
+    proposal, _, scenario = lock(0, 0, game)
+    proposal = dataclasses.replace(proposal, free=np.array([100.0, 0.0]))
+    cut = dataclasses.replace(scenario, cut=((1, 0.25),))
+    (planned,) = warn_of_carried(proposal, scenario)
+    assert "the others give 100 more" in planned.text
+    assert list(warn_of_carried(proposal, cut)) == [planned]
+    (moves,) = describe_moves(opened, proposal, proposal.put(cut))
+    said = "compared with the plan as opened: A 100 fewer, B 100 more."
+    assert moves == f"The plan, {said}"
+    assert list(describe_moves(opened, proposal, proposal.start)) == [f"C{said[1:]}"]
+
+
+def test_no_stable_plan_stays_in_the_verdict_whatever_is_put_in_its_place():
+    proposal, _, scenario = lock(1, 200)
+    assert proposal.contributions is None
+    cut = dataclasses.replace(scenario, cut=((0, 0.5),))
+    view = show_proposal(proposal, proposal.check(proposal.put(cut), 0.95), cut, concept="stable")
+    assert view.verdict.text.startswith("There is no stable plan. The plan does not hold: City")
+    assert view.verdict.tone == "bad"
+    assert view.note.startswith("Proved: no stable plan exists. At its limit City stays short")
+    # Numbers in which all have enough are no stable plan either.
+    give = dataclasses.replace(scenario, give=((0, 3000.0), (2, 3000.0)))
+    found = proposal.check(proposal.put(give), 0.95)
+    mark = show_proposal(proposal, found, give, concept="stable").verdict
+    assert mark.text.startswith("There is no stable plan.") and mark.tone != "good"
+
+
+def test_an_envy_free_plan_says_that_no_agent_envies_another():
+    measured = fit_curves(pilots(), resamples=40)
+    changed = apply_scenario(measured, Scenario(), None)
+    plan = make_plan(measured)
+    stable = propose_planned(changed, plan, time_limit=20)
+    found = propose(changed, plan.game, "envy-free", time_limit=20)
+    fair = dataclasses.replace(found, plan=plan)
+    checked = fair.check(fair.start, 0.95)
+    view = show_proposal(fair, checked, Scenario(), concept="envy-free")
+    assert view.verdict.text.endswith("No agent envies another.")
+    assert dict(view.figures)["agents that envy another"] == "none"
+    # An agent that gives more than another and needs no more envies it.
+    given = stable.start * [1, 1, 1, 0] + [0, 0, 0, 2000]
+    checked = stable.check(given, 0.95)
+    view = show_proposal(stable, checked, Scenario(give=((3, 2000.0),)), concept="stable")
+    assert dict(view.figures)["agents that envy another"] == "2"
+    assert "Coast envies" in parts_html(list(view.parts))
+
+
+def test_the_numbers_of_a_state_without_a_plan_say_who_envies_too():
+    proposal, found, scenario = lock(1, 200)
+    figures = dict(show_proposal(proposal, found, scenario, concept="stable").figures)
+    assert figures == {"samples in all": "2,266.7", "agents that envy another": "1"}
+
+
+def test_an_optimal_plan_that_is_less_sure_says_so_and_has_no_price():
+    measured = fit_curves(pilots(), resamples=40)
+    for cost, less in ((30.0, True), (1.0, False)):
+        scenario = Scenario(cost=((0, cost),))
+        changed = apply_scenario(measured, scenario, None)
+        plan = make_plan(changed.basis)
+        found = propose(changed, plan.game, "optimal", time_limit=20)
+        optimal = dataclasses.replace(found, plan=plan)
+        checked = optimal.check(optimal.start, 0.95)
+        verdict = show_proposal(optimal, checked, scenario, concept="optimal").verdict
+        assert ("sure" in checked.failing) is less
+        said = "The optimal plan has the same safety margins as the stable plan, and is less sure."
+        assert (said in verdict.text) is less
+        assert "(the plan:" not in verdict.text
+        shown = parts_html(list(explain_plans(solve_all(plan.game))))
+        assert ("price of stability: " in shown) is not less
+        assert ("There are no prices: " in shown) is less
+
+
+def test_a_plan_where_samples_cost_more_for_some_has_its_table():
+    changed = apply_scenario(fit_curves(pilots(), resamples=40), Scenario(cost=((0, 9.0),)), None)
+    footer = list_contributions(make_plan(changed.basis)).table("page").footer
+    assert [row[0] for row in footer] == ["all", "total cost"]
+
+
+def test_the_warnings_and_doubts_of_a_plan_are_told():
+    measured = fit_curves(pilots(seed=3, validation=300, repeats=1), resamples=40)
+    changed = apply_scenario(measured, Scenario(), None)
+    plan = make_plan(measured, probability=0.99)
+    proposal = propose_planned(changed, plan, time_limit=20)
+    found = proposal.check(proposal.start, 0.99)
+    warnings, doubts = list_warnings(proposal, found)
+    assert doubts == list(list_doubts(plan)) and doubts
+    assert len(warnings) == 1 and "Beware: with 25 %" in warnings[0]
+    view = show_proposal(proposal, found, Scenario(), concept="stable")
+    (fold,) = view.doubted
+    assert fold.summary == f"1 warning, {len(doubts)} doubts"
+    assert fold.parts[0].items == (*warnings, *doubts) and view.verdict.tone != "good"
+    page = proposal_page(proposal, found, Scenario(), None)
+    assert page.head[0] == fold and page.tone == view.verdict.tone
+    # Other numbers than the plan's are not those that the plan warns of.
+    given = np.floor(proposal.start * 0.9)
+    warnings, still = list_warnings(proposal, proposal.check(given, 0.99))
+    assert warnings == [] and still == doubts
+    # Nor is all well while the plan is looked for.
+    waits = dataclasses.replace(proposal, plan=None, settled=False)
+    assert judge_shown(waits, found, Scenario(), "stable").tone != "good"
+    assert not list(fold_doubts(*lock(0, 500)[:2]))
+
+
+def test_a_page_of_other_numbers_than_the_plan_is_a_proposal_checked(sides):
+    proposal, found, _ = sides["all"]
+    page = proposal_page(proposal, found, Scenario(), None)
+    assert page.title == "How much each agent should give: a plan for 3 agents"
+    scenario = Scenario(give=((0, 400.0),))
+    other = proposal.check(proposal.put(scenario), 0.95)
+    assert proposal_page(proposal, other, scenario, None).title == "A proposal checked: 3 agents"
+
+
+def test_a_large_whole_contribution_stays_what_it_is():
+    game = GAME.replace(strategies="integer")
+    proposal = propose(apply_scenario(game, Scenario(), None), game, "stable", time_limit=60)
+    for amount in (1e9, 5e12):
+        assert proposal.put(Scenario(give=((0, amount),)))[0] == amount
+
+
+def test_what_agents_that_keep_data_settle_on_is_in_whole_samples():
+    measured = fit_curves(pilots(), resamples=40)
+    plan = make_plan(measured)
+    proposal = propose_planned(apply_scenario(measured, Scenario(), None), plan, time_limit=20)
+    kept = keep_data(proposal, plan, ((0, 0.5), (1, 0.5)), time_limit=60).kept
+    exact = kept.stable.contributions
+    table = list_kept_plan(kept).table("page")
+    shown = np.array([row[table.columns.index("stable if they keep")] for row in table.rows])
+    assert not np.allclose(exact, np.round(exact), atol=1e-3)
+    assert (shown == np.round(shown)).all() and (shown >= exact - 1e-6).all()

@@ -118,6 +118,69 @@ def test_off_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, in seconds, which the test changes."""
+    now = [0.0]
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_the_log_of_a_long_job_says_every_ten_minutes_how_far_it_is(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with terminal.show_stages() as tell:
+        for minute in range(60):
+            clock[0] = 60.0 * minute
+            # The first hundred were stored before.
+            tell("auditing defection", 100 + minute, 160)
+        clock[0] += 600
+        tell("auditing defection", 160, 160)
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        f"fedaccord: auditing defection: {100 + m} of 160 done, about {60 - m} min 00 s left."
+        for m in (10, 20, 30, 40, 50)
+    ]
+
+
+def test_the_log_counts_each_stage_by_itself_and_says_nothing_without_news(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = terminal.Log()
+    for seconds, what, done in [
+        (0, "pilots", 0),
+        (599, "pilots", 5),
+        (700, "audit", 5),
+        (1299, "audit", 6),
+        (2000, "more", 6),
+        (2700, "more", 6),
+        (2701, "more", 7),
+    ]:
+        clock[0] = float(seconds)
+        log.tell(what, done, 10)
+    assert capsys.readouterr().err == ("fedaccord: more: 7 of 10 done, about 35 min 03 s left.\n")
+
+
+def test_audits_and_comparisons_say_in_a_log_how_far_they_are(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fedaccord.cli import audit, frontier
+    from fedaccord.federation.config.sections import AuditOptions
+
+    news, stages = audit._News("none.sqlite", AuditOptions()), frontier._News()
+    for seconds, done in ((0.0, 0), (900.0, 20)):
+        clock[0] = seconds
+        now = progress(done=done, total=80)
+        news.announce(now)
+        stages.announce(Stage("auditing FedAvg: 3", done, 80, now))
+    assert capsys.readouterr().err.splitlines() == [
+        "fedaccord: 80 runs to make.",
+        "fedaccord: auditing FedAvg: up to 80 runs.",
+        "fedaccord: making runs: 20 of 80 done, about 45 min 00 s left.",
+        "fedaccord: auditing FedAvg: 20 of 80 done, about 45 min 00 s left.",
+    ]
+
+
 def test_a_stage_shows_what_is_under_way_and_how_far():
     text = shown(terminal.draw_stage(Stage("pilots of PLEDGED", 7, 39)))
     assert "pilots of PLEDGED" in text and "7 of 39 runs" in text

@@ -54,7 +54,8 @@ def test_every_row_has_numbers_of_the_paper_a_place_and_a_cost() -> None:
     for claim in claims:
         assert EXPECTED[claim.id]["place"]
         assert claim.place.startswith(("Section 6", "Appendix I"))
-        assert all(0 < minutes < 120 for minutes in claim.minutes)
+        # The figure of defection has sixty trials: 720 runs.
+        assert all(0 < minutes < 180 for minutes in claim.minutes)
     assert sum(claim.minutes[0] for claim in claims) <= 6
 
 

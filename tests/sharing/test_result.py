@@ -69,3 +69,19 @@ def test_a_funder_that_adds_more_than_the_plan_costs():
     ):
         contract = dataclasses.replace(marginal, deficit=deficit)
         assert said in describe_contract(found, contract)
+
+
+def test_what_rounding_leaves_over_is_no_money():
+    # Southport adds nothing: the others cost the same with it and without it, but for rounding.
+    benefits = [
+        [1, 0.3, 0.2, 0.5, 0.4],
+        [0.8, 1, 0.1, 0.2, 0.3],
+        [0.7, 0.1, 1, 0.3, 0.2],
+        [0.75, 0.2, 0.3, 1, 0.6],
+        [0.6, 0.2, 0.1, 0.5, 1],
+    ]
+    found = share_costs(LinearGame(benefits, [600, 1000, 800, 900, 400]))
+    for contract in found.contracts.values():
+        for amounts in (contract.shares.values, contract.payments.values):
+            assert not ((amounts != 0) & (np.abs(amounts) < 1e-6)).any(), contract.rule
+    assert found.contracts["marginal"].shares.values[2] == 0

@@ -16,11 +16,13 @@ from fedaccord.games.base import has_goals
 from fedaccord.wording import (
     capitalize_first,
     count,
+    count_named,
     count_whole,
     format_amount_with_digits,
-    format_probability,
-    format_probability_below,
+    format_beside,
+    format_requested,
     format_samples,
+    format_uncertain,
     join_with_and,
     name_few,
 )
@@ -228,15 +230,19 @@ def describe_first(found: Check, prospects: Prospects) -> str:
 
 def describe_success(found: Check, prospects: Prospects) -> str:
     """Return how likely all agents are to reach their goals, after why a proposal does not hold."""
-    sure = format_probability(prospects.everyone.value)
-    if "sure" in found.failing:
-        sure = format_probability_below(prospects.everyone.value, found.probability)
-    planned = ""
+    sure = format_beside(prospects.everyone.value, found.probability)
+    planned = plan = ""
     if found.plan is not None and not np.array_equal(found.contributions, found.plan.contributions):
-        planned = f" (the plan: {format_probability(found.plan.everyone.value)})"
+        plan = format_beside(found.plan.everyone.value, found.probability)
+        planned = f" (the plan: {plan})"
     said = f"all agents reach their goals with probability {sure}{planned}."
     if "sure" in found.failing:
-        asked = format_probability(found.probability)
+        asked = format_requested(found.probability)
+        if second := _explain_second_failure(found):
+            reached = f"probability {sure} instead of {asked}"
+            both = f"all agents reach their goals with {reached}, and {second}"
+            compared = f" With the plan, the probability is {plan}." if planned else ""
+            return f"The proposal does not hold: {both}.{compared}"
         return f"The proposal does not hold: {said} The required probability is {asked}."
     said = capitalize_first(said)
     if found.holds is Answer.TRUE:
@@ -255,14 +261,15 @@ def describe_carried(game: Game, agents: Sequence[int]) -> str:
     if not agents:
         return ""
     said = []
-    for agent in agents[:NAMES]:
+    named = count_named(len(agents), NAMES)
+    for agent in agents[:named]:
         limit = float(game.limits[agent])
         # A contribution that is fixed, as by a lock, is no limit of the agent's own.
         fixed = limit <= game.minimums[agent]
         bound = "is fixed at" if fixed else "has a limit of"
         said.append(f"{game.name(agent)} {bound} {format_samples(limit)}")
-    if len(agents) > NAMES:
-        said.append(f"{len(agents) - NAMES:,} others are limited too")
+    if len(agents) > named:
+        said.append(f"{len(agents) - named:,} others are limited too")
     whole = "a full safety margin" if len(agents) == 1 else "full safety margins"
     others = [agent for agent in range(game.size) if agent not in agents]
     make = f"{game.name(others[0])} makes" if len(others) == 1 else "the others make"
@@ -281,6 +288,13 @@ def _explain_failure(found: Check) -> str:
     return "not all agents reach their goals on average"
 
 
+def _explain_second_failure(found: Check) -> str:
+    """Return what else fails where the probability is too low; nothing where nothing does."""
+    answers = found.answers
+    others = [n for n in ("stable", "envy-free") if n in found.failing]
+    return _explain_failure(found) if any(answers[n] is Answer.FALSE for n in others) else ""
+
+
 def describe_hurt(found: Check) -> str:
     """Return whose probability falls most against the plan; nothing where none falls by much."""
     if found.plan is None or found.prospects is None:
@@ -288,7 +302,7 @@ def describe_hurt(found: Check) -> str:
     before, now = found.plan.satisfied, found.prospects.satisfied
     order = np.argsort(now - before, kind="stable")[:NAMES].tolist()
     hurt = [i for i in order if before[i] - now[i] > FALL]
-    ends = [tuple(format_probability(float(one[i])) for one in (before, now)) for i in hurt]
+    ends = [tuple(format_uncertain(float(one[i])) for one in (before, now)) for i in hurt]
     said = [f"{found.game.name(i)} (from {a} to {b})" for i, (a, b) in zip(hurt, ends, strict=True)]
     return f"Compared with the plan, P(goal) falls most for {join_with_and(said)}." if said else ""
 
@@ -296,7 +310,7 @@ def describe_hurt(found: Check) -> str:
 def describe_rest(found: Check, prospects: Prospects) -> str:
     """Return who is hurt, who is the least likely to reach its goal, and who could give less."""
     weakest = prospects.weakest
-    chance = format_probability(float(prospects.satisfied[weakest]))
+    chance = format_uncertain(float(prospects.satisfied[weakest]))
     least = f"{found.game.name(weakest)} is the least likely to reach its goal ({chance})."
     return " ".join(filter(None, (describe_hurt(found), least, _describe_spare(found))))
 
@@ -331,16 +345,16 @@ def _explain_chances(found: Check, prospects: Prospects, agent: int) -> str:
     given = float(found.contributions[agent])
     name = found.game.name(agent)
     said = [f"{name} gives {format_samples(given)}{_compare_contribution(found, agent)}."]
-    sure = format_probability(float(prospects.satisfied[agent]))
+    sure = format_uncertain(float(prospects.satisfied[agent]))
     planned = ""
     if found.plan is not None and found.plan.satisfied[agent] != prospects.satisfied[agent]:
-        planned = f" (the plan: {format_probability(float(found.plan.satisfied[agent]))})"
+        planned = f" (the plan: {format_uncertain(float(found.plan.satisfied[agent]))})"
     keeps = found.kept is not None and found.kept[agent] > 0
     learns = ", with what it keeps," if keeps else ""
     said.append(f"It reaches its goal{learns} with probability {sure}{planned}.")
     if given > 0:
         least = min(prospects.defection)
-        chance = format_probability(float(prospects.defection[least][agent]))
+        chance = format_uncertain(float(prospects.defection[least][agent]))
         said.append(
             f"If it alone gave only {100 * least:g} % of its contribution, the probability would "
             f"be {chance}."

@@ -40,7 +40,7 @@ from fedaccord.cli.options import (
     read_part,
 )
 from fedaccord.federation.config.sections import AuditOptions, override
-from fedaccord.report.terminal import complain, draw_audit, show_live
+from fedaccord.report.terminal import Log, complain, draw_audit, show_live
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
@@ -138,13 +138,16 @@ class _News:
         self._apart = f", minus the runs already in {results}" if there else ""
         self._made = 0
         self._announced = False
+        self._log = Log()
 
     def announce(self, progress: Progress) -> None:
-        """Say once how many runs there are to make."""
+        """Say once how many runs there are to make, and now and then how far they are."""
         if not self._announced:
             hedge = "about " if progress.estimated else self._up_to
             complain(f"{hedge}{count(progress.total, 'run')} to make{self._apart}")
         self._announced = True
+        what = "finding plans" if progress.planning else "making runs"
+        self._log.tell(what, progress.done, progress.total)
 
     def note(self, progress: Progress) -> Progress:
         """Take note of the runs made so far."""

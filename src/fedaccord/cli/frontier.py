@@ -39,7 +39,7 @@ from fedaccord.cli.options import (
 )
 from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import FrontierOptions, override
-from fedaccord.report.terminal import complain, draw_stage, show_live
+from fedaccord.report.terminal import Log, complain, draw_stage, show_live
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
@@ -147,14 +147,17 @@ def _choose_plans(
 
 
 class _News:
-    """Says off a terminal what is begun, a line for each stage."""
+    """Says off a terminal what is begun, a line for each stage, and how far long stages are."""
 
     def __init__(self) -> None:
         self._before = ""
+        self._log = Log()
 
     def announce(self, stage: Stage) -> None:
-        """Say once that a stage has begun."""
+        """Say once that a stage has begun, and now and then how far it is."""
         what = stage.what.partition(":")[0]
         if what != self._before:
             complain(f"{what}: up to {count(stage.total, 'run')}")
         self._before = what
+        now = stage.audit or stage
+        self._log.tell(what, now.done, now.total)

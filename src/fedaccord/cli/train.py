@@ -38,8 +38,11 @@ from fedaccord.report.terminal import progress, show_count
 
 if TYPE_CHECKING:
     from fedaccord.allocation import Allocation
+    from fedaccord.federation.algorithms.base import Algorithm
     from fedaccord.federation.config.load import Config
     from fedaccord.federation.config.sections import DifficultySettings
+    from fedaccord.federation.history import History
+    from fedaccord.federation.runs.engines import Source
 
 
 @app.command()
@@ -92,14 +95,10 @@ def train(
         )
     check_report(report, keep=config_file)
     source = prepare_building(config, cache or CACHE).source(start)
-    from fedaccord.federation.training.loop import train as run
-    from fedaccord.federation.training.rng import derive_seed
     from fedaccord.report import training as pages
 
     with progress(f"training {settings.rounds:,} rounds of {name}"):
-        # The seed that an audit has for this trial, so that a run of one can be looked at.
-        own = derive_seed(start, "trial", trial)
-        history = run(source.deal(trial), settings, contributions=brought, seed=own)
+        history = _train_as_in_audit(source, settings, trial, start, brought)
     if save is not None:
         history.save(save)
     return present(
@@ -112,6 +111,17 @@ def train(
         names=source.names,
         success=bool(history.satisfied.all()),
     )
+
+
+def _train_as_in_audit(
+    source: Source, settings: Algorithm, trial: int, seed: int, contributions: Allocation | None
+) -> History:
+    """Train as an audit with this seed does in this trial, so that one of its runs can be seen."""
+    from fedaccord.federation.training.loop import train as run
+    from fedaccord.federation.training.rng import derive_seed
+
+    own = derive_seed(seed, "trial", trial)
+    return run(source.deal(trial), settings, contributions=contributions, seed=own)
 
 
 def _load_contributions(path: str) -> Allocation:

@@ -12,7 +12,7 @@ from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import can_change_goals, has_accuracies, has_chances
 from fedaccord.report.html import count_places
-from fedaccord.report.live import choose_step
+from fedaccord.report.live import choose_step, quote, read_field
 from fedaccord.report.proposals import NO_CHANCES, say_fault
 from fedaccord.report.terminal import plain
 
@@ -81,7 +81,7 @@ class Adjuster:
     def _ask(self, value: Any, merge: tuple[str, float] | None = None) -> None:
         try:
             # An empty field asks for the usual one.
-            asked = read_probability(str(value)) if value else None
+            asked = None if value in (None, "") else read_probability(str(value))
             self.visit.step(self.visit.state.put(probability=asked), merge)
         except ValueError as error:
             self.visit.step(self.visit.state)
@@ -108,6 +108,11 @@ class Adjuster:
         for place, agent in enumerate(changed.numbers):
             self._put(place, float(values[place]), float(tops[place]), agent, form)
             self._rows[place][2].value = agent in locked
+
+    def clear(self) -> None:
+        """Take the sliders away, where there is nothing to adjust."""
+        self._made = ("", ())
+        self._place.clear()
 
     def _build(self, answer: Proposal) -> None:
         self._place.clear()
@@ -160,7 +165,7 @@ class Adjuster:
 
     def _set(self, agent: int, value: Any, merge: tuple[str, float] | None = None) -> None:
         self._moving = None
-        number = _read_field(value)
+        number = read_field(value)
         self.visit.step(self._change(agent, number), merge)
         if number is None and value not in (None, ""):
             self.visit.refuse(f"{str(value)[:40]} is not a number of 0 or more.")
@@ -176,17 +181,3 @@ class Adjuster:
             now = float(answer.put(state)[answer.changed.numbers.index(agent)])
             free = state.put_number("give", agent, None)
             self.visit.step(free.put_number("lock", agent, round(now, 6) if locked else None))
-
-
-def quote(name: str) -> str:
-    """Return a name that can stand in the property of an element."""
-    return plain(name).replace('"', "'").replace("\\", "/")
-
-
-def _read_field(value: Any) -> float | None:
-    """Return a number of 0 or more; None where the field is empty or holds no such number."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if 0 <= number <= 1e15 else None

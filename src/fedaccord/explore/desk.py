@@ -15,6 +15,7 @@ from fedaccord.explore.state import State
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 from fedaccord.measurement.fit import Measurement
+from fedaccord.planning.members import change_members, describe_joined
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.proposals import Proposal, follow, keep_data, propose, propose_planned
 from fedaccord.planning.result import Plan
@@ -122,26 +123,18 @@ class Desk:
             solve_all(LinearGame([[1.0, 0.5], [0.4, 1.0]], [2.0, 2.0]))
 
     def _change(self, problem: State) -> Changed:
-        def find_margins(basis: Measurement) -> LinearGame:
-            if basis is self.subject.basis:
-                plan = self.plan(replace(problem.stable, like=(), left=()))
-            else:
-                plan = self._make_plan(basis, problem)
-            if plan.contributions is None:
-                raise InputError(f"agents can join or leave when there is a plan; {plan.reason}")
-            return plan.doubted_game
-
-        return apply_scenario(self.subject.basis, problem, find_margins)
+        basis = self.subject.basis
+        if isinstance(basis, Measurement) and (problem.left or problem.like):
+            return change_members(basis, problem)
+        return apply_scenario(basis, problem, lambda _: _need_linear(basis))
 
     def _plan(self, problem: State) -> Plan:
         """Return the plan of a linear or measured subject, as `fedaccord plan` makes it."""
         basis = self.change(problem).basis
         if isinstance(basis, Measurement):
-            return self._make_plan(basis, problem)
+            joined, asked = describe_joined(self.subject.names, problem.like), self.asked(problem)
+            return make_plan(basis, probability=asked, time_limit=TIME_LIMIT, assumed=joined)
         return make_plan(_need_linear(basis), time_limit=TIME_LIMIT)
-
-    def _make_plan(self, basis: Measurement, problem: State) -> Plan:
-        return make_plan(basis, probability=self.asked(problem), time_limit=TIME_LIMIT)
 
     def _answer(self, problem: State) -> Proposal:
         changed, number = self.change(problem), problem.equilibrium
@@ -198,7 +191,9 @@ class Desk:
     def need_game(self, state: State) -> Game:
         """Return the game of a plan, or raise an UnreachableError where there is no plan."""
         answer = self.known(state) or self.answer(state)
-        if answer.game is None or (answer.plan is not None and answer.plan.contributions is None):
+        # Of pilots, a plan decides the margins; without it there is no game to solve.
+        measured = isinstance(self.subject.basis, Measurement)
+        if answer.game is None or (measured and answer.contributions is None):
             raise UnreachableError(answer.said.rstrip(".") or "there is no plan to compare")
         return answer.game
 

@@ -16,14 +16,15 @@ from nicegui import background_tasks, run, ui
 from fedaccord.charts import Chart
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.explore import view as views
-from fedaccord.explore.controls import Adjuster, quote
+from fedaccord.explore.controls import Adjuster
 from fedaccord.explore.desk import Desk
 from fedaccord.explore.state import LOOKS, PLANS, State
 from fedaccord.explore.take import TAKEN, take_away
+from fedaccord.planning.members import drop_unknown
 from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import has_chances
 from fedaccord.report.html import page_css
-from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
+from fedaccord.report.live import chart_options, draw_figures, quote, tradeoff_options
 from fedaccord.report.proposals import MEMBERS, offer_conditions, offer_levels, say_fault
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.style import FONTS, declare_colours
@@ -79,11 +80,12 @@ class Visit:
     """
 
     def __init__(self, desk: Desk, state: State, token: str) -> None:
-        self.desk, self.state, self.token = desk, state, token
+        self.desk, self.token = desk, token
+        self.state, self.unknown = drop_unknown(state, len(desk.subject.names))
         self.answer: Proposal | None = None
         # The state that the browser's address has; and as queries, the numbers that undo leads to,
         # and those that redo leads to.
-        self.kept, self.past, self.future = state, list[str](), list[str]()
+        self.kept, self.past, self.future = self.state, list[str](), list[str]()
         self._turn, self.note = 0, ""
         # The slider that made the last step, and when.
         self._slid: tuple[str, float] | None = None
@@ -104,7 +106,7 @@ class Visit:
         self.dark, self.frame = dress(self.state)
         ui.add_head_html(SCRIPT)
         ui.on("address", self._go)
-        ui.on_exception(lambda error: self.refuse(f"This failed: {error}"))
+        ui.on_exception(self._fail)
         ui.keyboard(self._press, ignore=["input"])
         with self.frame:
             self._build_bar()
@@ -117,7 +119,7 @@ class Visit:
                     self._build_answers()
                 with ui.element("section").classes("seen").props('aria-label="The proposal"'):
                     self._build_seen()
-        self.refuse(fault)
+        self.refuse(fault or self.say(self.unknown))
         ui.timer(0, self._start, once=True)
 
     def _build_bar(self) -> None:
@@ -216,6 +218,12 @@ class Visit:
         """Show what was refused, until something else is done."""
         self.adjuster.refused.text = text
 
+    def _fail(self, error: Exception) -> None:
+        self.refuse(f"This failed: {error}")
+        # Nothing is under way, and what another tab showed does not belong here.
+        self.busy.text, self.body.content = "", ""
+        self.extra.clear()
+
     def _press(self, event: Any) -> None:
         if event.action.keydown and event.modifiers.ctrl and event.key in ("z", "y"):
             self._undo(redo=event.key == "y")
@@ -273,6 +281,7 @@ class Visit:
             self.verdict.content = self._draw([say_fault(error)])
             self.figures.content = self.body.content = self.busy.text = ""
             self._drawn = None
+            self.adjuster.clear()
 
     def _show_settings(self) -> None:
         state = self.state
@@ -295,7 +304,7 @@ class Visit:
         if self._drawn != (self.state, answer):
             self._drawn = self.state, answer
             found = views.make_view(self.desk, answer, self.state)
-            self.verdict.content = self._draw([found.verdict])
+            self.verdict.content = self._draw([found.verdict, *found.doubted])
             self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
             self.note = self.say(found.note)
             if self.state.view == "agents":
@@ -343,13 +352,13 @@ class Visit:
                 with ui.element("div").classes("member").props(f"data-agent={agent}"):
                     ui.label(plain(name)).classes("name")
                     if agent in state.left:
-                        _text("Comes back", partial(self.step, state.toggle_left(agent)))
+                        _text("Comes back", name, partial(self.step, state.toggle_left(agent)))
                         continue
                     self._build_member(agent, name, answer.changed.every)
-                    _text("Leaves", partial(self.step, state.toggle_left(agent)))
+                    _text("Leaves", name, partial(self.step, state.toggle_left(agent)))
                     if agent < size:
                         joins = state.put(like=(*state.like, agent))
-                        _text("One like it joins", partial(self.step, joins))
+                        _text("One like it joins", name, partial(self.step, joins))
 
     def _build_member(self, agent: int, name: str, every: Sequence[str]) -> None:
         state = self.state
@@ -357,7 +366,8 @@ class Visit:
         levels, others = offer_levels(level), offer_conditions(agent, [plain(n) for n in every])
         self._build_choice("cut", agent, f"what {quote(name)} gives", levels, level)
         self._build_choice("only", agent, f"when {quote(name)} gives", others, other)
-        keeps = ui.checkbox("keeps its data", value=agent in dict(state.keep)).props("dense")
+        keeps = ui.checkbox("keeps its data", value=agent in dict(state.keep))
+        keeps.props(f'dense aria-label="{quote(name)} keeps its data"')
         keeps.on_value_change(
             lambda e: self.step(self.state.put_number("keep", agent, 1.0 if e.value else None))
         )
@@ -387,5 +397,6 @@ def _icon(icon: str, label: str, act: Callable[[], Any] | str) -> ui.button:
     return button.props(f'aria-label="{label}"').tooltip(label)
 
 
-def _text(label: str, act: Callable[[], Any]) -> ui.button:
-    return ui.button(label, on_click=act).props("flat dense no-caps")
+def _text(label: str, name: str, act: Callable[[], Any]) -> ui.button:
+    button = ui.button(label, on_click=act).props("flat dense no-caps")
+    return button.props(f'aria-label="{label}: {quote(name)}"')

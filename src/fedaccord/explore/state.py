@@ -166,7 +166,7 @@ def _read_agents(text: str) -> tuple[int, ...]:
 def read_probability(text: str) -> float:
     """Return a probability, or raise a ValueError."""
     if not 0 < float(text) < 1:
-        raise ValueError(f"the probability {text[:40]} is not above 0 and below 1")
+        raise ValueError(f"a probability must be between 0 and 1, such as 0.95; got {text[:40]}")
     return float(text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from shlex import quote
 
 from fedaccord.allocation import Allocation
 from fedaccord.explore.desk import Desk
@@ -38,8 +39,9 @@ def take_away(desk: Desk, answer: Proposal, state: State, renaming: Renaming, ki
             answer.save_game(path)
         else:
             found, paid = desk.check(answer, state), desk.find_payments(answer, state)
-            typed = f"fedaccord explore, at the address /?{state.query}"
             files = desk.subject.files
+            opened = "".join(f" {quote(named.partition(', SHA')[0])}" for _, named in files)
+            typed = f"fedaccord explore{opened}, at the address /?{state.query}"
             page = proposal_page(
                 answer, found, state, paid, concept=state.concept, command=typed, files=files
             )

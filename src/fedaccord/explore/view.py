@@ -18,6 +18,7 @@ from fedaccord.report.html import parts_html
 from fedaccord.report.kept import make_kept_section
 from fedaccord.report.model import Mark, Part
 from fedaccord.report.plan_contributions import describe_contributions, list_contributions
+from fedaccord.report.proposal_sides import compare_proposals, name_sides
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.sharing import share_page
 
@@ -46,6 +47,9 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> proposals.View:
 def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
     """Return the optimal, the stable and the envy-free plan side by side, with proofs."""
     found = desk.solve_each(state)
+    answer = desk.answer(state)
+    if answer.contributions is None:
+        yield proposals.say_fault(proposals.name_kind(answer.said, state.concept))
     if has_chances(desk.change(state.problem).basis):
         yield proposals.MARGINS
     yield from proposals.explain_plans(found)
@@ -101,11 +105,10 @@ def show_both(desk: Desk, state: State) -> Iterator[Shown]:
     sides, found = {"now": state, "kept": State.read(state.other)}, {}
     if sides["kept"] == state.put(other="", view="agents"):
         yield "This state is kept to compare with. Now change something."
-    for when, one in sides.items():
-        answer, changed = desk.answer(one), one.choose("stable").numbers != State()
-        head = proposals.name_side(when, one.plan, changed=changed or one.replaces)
-        found[head] = answer, desk.check(answer, one), one, one.concept
-    yield from proposals.compare_proposals(found)
+    names = name_sides(sides["now"], sides["kept"], desk.change(state.problem).every)
+    for (when, one), name in zip(sides.items(), names, strict=True):
+        found[f"{when}: {name}"] = (now := desk.answer(one)), desk.check(now, one), one, one.concept
+    yield from compare_proposals(found)
 
 
 VIEWS: Mapping[str, Callable[[Desk, State], Iterable[Shown]]] = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from fedaccord._checks import Vector, frozen
 from fedaccord.check.decide import find_envy
-from fedaccord.equilibria.result import Interval, Solution
+from fedaccord.equilibria.result import Interval, Solution, Status
 from fedaccord.equilibria.whole import round_equilibrium
 from fedaccord.errors import InputError
 from fedaccord.games.chances import Judged
@@ -500,8 +500,11 @@ def _find_tried(measurement: Measurement) -> Vector:
 
 
 def _tighten(optimal: Solution, stable: Solution) -> Solution:
-    """Return the cheapest plan that was found; a stable one may be cheaper where time ran out."""
-    if stable.total >= optimal.total:
+    """Return the cheapest plan that was found; a stable one may be cheaper where time ran out.
+
+    One that is proved optimal stays: a total below it would differ by rounding only.
+    """
+    if optimal.status is Status.OPTIMAL or stable.total >= optimal.total:
         return optimal
     bounds = Interval(min(optimal.bounds.lower, stable.total), stable.total)
     return replace(optimal, bounds=bounds, contributions=stable.contributions, method=stable.method)
@@ -511,7 +514,8 @@ def _estimate_ratio(stable: float, optimal: float, costs: Vector, least: Vector)
     """Return a price with its interval; where nobody needs anything it is one."""
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = np.where(least > 0, costs / least, np.where(costs > 0, np.nan, 1.0))
-    return spread_of(stable / optimal if optimal > 0 else 1.0, np.maximum(drawn, 1.0))
+    price = max(1.0, stable / optimal) if optimal > 0 else 1.0
+    return spread_of(price, np.maximum(drawn, 1.0))
 
 
 def _find_own_part(game: LinearGame, given: Vector) -> float | None:

@@ -15,7 +15,7 @@ from fedaccord._checks import Vector
 from fedaccord.check import Check, check
 from fedaccord.check.decide import count_whole
 from fedaccord.equilibria.solve import solve_envy_free, solve_optimal, solve_stable
-from fedaccord.equilibria.whole import has_whole_samples, round_plan
+from fedaccord.equilibria.whole import has_whole_samples, round_plan, round_up
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.files import write_game
@@ -33,6 +33,7 @@ from fedaccord.planning.what_if import (
     follow_plan,
     has_accuracies,
     has_chances,
+    list_bounds,
     list_frame,
 )
 
@@ -96,14 +97,24 @@ class Proposal:
 
     @cached_property
     def start(self) -> Vector:
-        """The plan, or what is proposed instead; or else what each would give alone and can."""
+        """The plan, or what is proposed instead; or else what each would give alone and can.
+
+        Without a plan, contributions are rounded up, and a locked agent gives its number.
+        """
         if self.contributions is not None:
             return self.contributions
-        if self.instead is not None:
-            return self.instead
-        limits = list_frame(self.changed.basis)["limit"]
+        given = self._list_alone() if self.instead is None else self.instead
+        whole = counts_whole(self.changed.basis)
+        return np.clip(round_up(given) if whole else given, *list_bounds(self.changed.basis))
+
+    def _list_alone(self) -> Vector:
+        """Return what each would give alone; of a goal out of reach, all that it can."""
+        _, limits = list_bounds(self.changed.basis)
         alone = np.zeros(len(limits)) if self.game is None else self.game.alone
-        return np.minimum(np.where(np.isfinite(alone), alone, 0.0), limits)
+        alone = np.where(np.isfinite(alone), alone, 0.0)
+        missed = [] if self.plan is None else [one.agent for one in self.plan.unreachable]
+        alone[missed] = np.where(np.isfinite(limits), limits, alone)[missed]
+        return alone
 
     def put(self, scenario: Scenario) -> Vector:
         """Return the contributions, as agents give them in a scenario.
@@ -176,7 +187,7 @@ class Proposal:
         if not counts_whole(self.changed.basis):
             return reduced
         # 0.29 of 100 is 29, and not 28.999...
-        return np.asarray(np.floor(reduced + DUST * np.maximum(reduced, 1.0)))
+        return np.asarray(np.floor(reduced + np.clip(DUST * reduced, DUST, 0.5)))
 
     def list_sliders(
         self, what: str, given: Vector, locked: Sequence[int]
@@ -261,10 +272,11 @@ def propose(changed: Changed, game: Game, concept: str, *, time_limit: float) ->
     """
     found = SOLVERS[concept](game, time_limit=time_limit)
     optimal = found if concept == "optimal" else solve_optimal(game, time_limit=time_limit)
-    given = found.contributions
-    if given is not None and isinstance(game, LinearGame) and has_whole_samples(game):
+    given, instead = found.contributions, None
+    if given is None:
+        instead = optimal.contributions
+    elif isinstance(game, LinearGame) and has_whole_samples(game):
         given = round_plan(game, given)
-    instead = optimal.contributions if given is None else None
     return Proposal(changed, game, given, _explain(found), instead, optimal=optimal.total)
 
 
@@ -316,7 +328,7 @@ def follow(changed: Changed, last: Proposal, concept: str, *, time_limit: float)
         return found
     found = replace(found, free=last.free)
     given = follow_plan(game, last.start) if concept == "stable" else last.start
-    given = np.minimum(given, list_frame(changed.basis)["limit"])
+    given = np.clip(given, *list_bounds(changed.basis))
     optimal = None
     if isinstance(game, LinearGame):
         optimal = solve_optimal(game, time_limit=time_limit).total

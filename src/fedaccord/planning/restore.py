@@ -62,11 +62,16 @@ def restore_changes(
 def rate_changes(
     changes: tuple[Change, ...], measurement: Measurement, attempt: Attempt
 ) -> tuple[Change, ...]:
-    """Return the first change with the probability that it leads to, and no other."""
-    return tuple(
-        replace(one, probability=attempt(_apply(measurement, one)).probability)
-        for one in changes[:1]
-    )
+    """Return the first change after which there is a plan, with the probability that it has.
+
+    An agent without samples may fall short on average, so a change that is enough on average need
+    not lead to a plan. Then none is returned.
+    """
+    for one in changes[:TRIED]:
+        reached = attempt(_apply(measurement, one))
+        if math.isfinite(reached.total):
+            return (replace(one, total=reached.total, probability=reached.probability),)
+    return ()
 
 
 def lower_together(measurement: Measurement, attempt: Attempt, probability: float) -> Vector | None:

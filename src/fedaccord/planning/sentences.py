@@ -18,14 +18,17 @@ from fedaccord.planning.result import Outcome, Plan
 from fedaccord.wording import (
     capitalize_first,
     count,
+    count_named,
     count_whole,
     format_accuracy_down,
+    format_beside,
+    format_ends,
     format_goal,
     format_part,
-    format_probability,
+    format_requested,
     format_samples,
+    format_uncertain,
     join_with_and,
-    pluralize,
 )
 
 # Of more agents than this a sentence names only the first.
@@ -112,20 +115,26 @@ def _describe_stability(plan: Plan) -> str:
 def _list_certainty(plan: Plan) -> list[str]:
     if plan.everyone is None:
         return []
-    value, low, high = (
-        format_uncertain(end)
-        for end in (plan.everyone.value, plan.everyone.low, plan.everyone.high)
-    )
-    said = f"All agents reach their goals in a run with probability {value}."
-    if plan.everyone.low is None:
-        return [said]
+    said = f"All agents reach their goals in a run with probability {write_everyone(plan)}."
     # The page's verdict has room for the probability alone.
-    return [said, f"Given the pilots, the 95 % interval of this probability is {low} to {high}."]
+    return [said, *describe_interval(plan)]
 
 
-def format_uncertain(value: float | None) -> str:
-    """Return a probability that rests on pilots: above 0.99 at most, since nothing is certain."""
-    return "unknown" if value is None else format_probability(min(max(value, 0.001), 0.999))
+def describe_interval(plan: Plan) -> list[str]:
+    """Return in a sentence between which ends the probability lies; none where it is not known."""
+    if plan.everyone is None or plan.everyone.low is None or plan.everyone.high is None:
+        return []
+    ends = format_ends(plan.everyone.low, plan.everyone.high, format_uncertain)
+    return [f"Given the pilots, the 95 % interval of this probability is {ends}."]
+
+
+def write_everyone(plan: Plan) -> str:
+    """Return the probability of a plan with digits enough to tell it from the requested one."""
+    return _write_beside(plan, None if plan.everyone is None else plan.everyone.value)
+
+
+def _write_beside(plan: Plan, value: float | None) -> str:
+    return format_beside(value, float(plan.options["probability"]))
 
 
 def _describe_recipients(plan: Plan) -> str:
@@ -154,42 +163,60 @@ def describe_defection(plan: Plan) -> str:
         f"{who} reaches its goal with probability {format_uncertain(chance)}{mean}. With its whole "
         f"contribution, the probability is {format_uncertain(full)}."
     )
-    if chance < LOOSE:
-        return said
+    return " ".join(filter(None, (said, _warn_of_defection(plan))))
+
+
+def _warn_of_defection(plan: Plan) -> str:
+    """Return that a contributor that gives less than the plan asks probably loses little."""
+    level = min(plan.cuts, default=0.0)
+    giving = np.asarray(plan.contributions) > 0
+    if not plan.cuts or not giving.any() or float(plan.cuts[level][giving].mean()) < LOOSE:
+        return ""
     return (
-        f"{said} Beware: with {part} an agent probably still reaches its goal, so the plan hardly "
-        "deters agents from giving less."
+        f"Beware: with {format_part(level)} an agent probably still reaches its goal, so the plan "
+        "hardly deters agents from giving less."
     )
+
+
+def list_warnings(plan: Plan) -> list[str]:
+    """List what a reader should know before trusting a plan, a sentence or two each.
+
+    First that the plan hardly deters agents from giving less, if so. Then the doubts of the plan;
+    what the verdict says of a goal that is out of reach is not said again.
+    """
+    beware = _warn_of_defection(plan) if plan.outcome is Outcome.PLANNED else ""
+    known = {one.agent for one in plan.unreachable}
+    said = ("saturation-below-goal", "extrapolation")
+    doubts = (one.sentence for one in plan.doubts if one.agent not in known or one.kind not in said)
+    return [*filter(None, [beware]), *doubts]
 
 
 def _describe_basis(plan: Plan) -> str:
     if isinstance(plan.game, MeasuredGame):
         if plan.game.chances is not None and plan.contributions is not None:
             sure = plan.game.chances.prospects(plan.contributions).everyone.value
-            return f"All agents reach their goals with probability {format_probability(sure)}."
+            return f"All agents reach their goals with probability {format_uncertain(sure)}."
         return "The game has no pilots, so no probability is known."
     return "No training was run, so accuracies and probabilities are not known."
 
 
 def write_requested(plan: Plan) -> str:
     """Return the requested probability with the digits it has: 0.95 or 0.999."""
-    asked = float(plan.options["probability"])
-    return f"{asked:.2f}" if round(asked, 2) == asked else f"{asked:g}"
+    return format_requested(float(plan.options["probability"]))
 
 
 def _describe_less_sure(plan: Plan) -> list[str]:
     asked = write_requested(plan)
-    best = format_uncertain(None if plan.everyone is None else plan.everyone.value)
     limits = " within the limits" if np.isfinite(plan.game.limits).any() else ""
     said = [
         f"No stable plan{limits} lets all agents reach their goals with probability {asked}.",
-        f"The nearest plan reaches {best}.",
+        f"The nearest plan reaches {write_everyone(plan)}.",
         f"It asks {_describe_asked(plan)}.",
     ]
     if plan.ceiling is not None:
         said.append(
             "If all agents gave all they have, the probability would be "
-            f"{format_uncertain(plan.ceiling.value)}."
+            f"{_write_beside(plan, plan.ceiling.value)}."
         )
     return [*said, *_list_attainable(plan)]
 
@@ -218,13 +245,10 @@ def _join(parts: list[str]) -> str:
 def _explain_none(plan: Plan) -> list[str]:
     if plan.unreachable:
         said = [_describe_unreachable(plan, one) for one in plan.unreachable]
-        more = len(said) - NAMED
-        rest = (
-            [f"{more:,} more {pluralize(more, 'goal is', 'goals are')} out of reach."]
-            if more > 0
-            else []
-        )
-        return [*said[:NAMED], *rest, *_describe_changes(plan)]
+        named = count_named(len(said), NAMED)
+        more = len(said) - named
+        rest = [f"{more:,} more goals are out of reach."] * (more > 0)
+        return [*said[:named], *rest, *_describe_changes(plan)]
     if not plan.blocking:
         return [plan.reason, *_describe_changes(plan)]
     fixed = "The safety margins of a saved game are fixed. From its pilots, plan finds others."
@@ -269,11 +293,13 @@ def _has_own_margins(plan: Plan) -> bool:
 
 
 def _describe_changes(plan: Plan) -> list[str]:
+    # What an agent without samples could do with some was not asked.
+    what = "limit or goal" if plan.game.limits.all() else "goal, or of one limit above 0,"
+    none = f"No change of one {what} is enough."
     if plan.together is not None:
-        return ["No change of one limit or goal is enough.", _list_together(plan, plan.together)]
+        return [none, _list_together(plan, plan.together)]
     if not plan.changes:
-        alone = plan.unreachable or plan.blocking
-        return ["No change of one limit or goal is enough."] * bool(alone)
+        return [none] * bool(plan.unreachable or plan.blocking)
     return [
         f"The smallest change that makes a plan possible: {describe_change(plan, 0)}.",
         *_qualify_change(plan),
@@ -286,11 +312,12 @@ def _qualify_change(plan: Plan) -> list[str]:
     if known is None:
         stays = plan.changes[0].kind == "goal" and _has_own_margins(plan)
         return ["Its safety margin stays the same."] * stays
+    reached = _write_beside(plan, known)
     if known >= plan.options["probability"]:
-        return [f"Then all agents reach their goals with probability {format_uncertain(known)}."]
+        return [f"Then all agents reach their goals with probability {reached}."]
     return [
         "Even then all agents reach their goals only on average, with probability "
-        f"{format_uncertain(known)} instead of {write_requested(plan)}."
+        f"{reached} instead of {write_requested(plan)}."
     ]
 
 
@@ -310,10 +337,11 @@ def describe_change(plan: Plan, place: int) -> str:
 
 
 def write_change(kind: str, value: float) -> str:
-    """Return a limit in whole samples, or a goal with the digits it has."""
+    """Return a limit in whole samples, or a goal with all its digits: fewer might not be enough."""
     if kind != "goal":
         return format_samples(value)
-    return format_goal(round(value, 9))
+    short = format_goal(round(value, 9))
+    return short if abs(float(short) - value) < 1e-9 else f"{value:.9g}"
 
 
 # Why each gives what it gives.

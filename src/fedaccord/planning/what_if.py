@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.equilibria.whole import has_whole_samples, round_up
+from fedaccord.equilibria.whole import TIDY, has_whole_samples, round_up
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
 from fedaccord.games.goals import GoalsGame
@@ -208,12 +208,12 @@ def _drop_doubts(game: Game, gone: Sequence[str]) -> Game:
     """Return a game without the doubts that name only agents which have left."""
     if not isinstance(game, MeasuredGame) or game.chances is None:
         return game
-    left, here = _match(gone), _match(name_agents(game))
+    left, here = match_names(gone), match_names(name_agents(game))
     doubts = (one for one in game.chances.doubts if not left.search(one) or here.search(one))
     return game.replace(chances=game.chances.replace(doubts=tuple(doubts)))
 
 
-def _match(names: Sequence[str]) -> re.Pattern[str]:
+def match_names(names: Sequence[str]) -> re.Pattern[str]:
     """Return what finds any of the names, as a whole: that of another agent may begin with it."""
     return re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
 
@@ -250,10 +250,16 @@ def _change_game(changed: Changed, game: Game, scenario: Scenario) -> Changed:
 def _lock(
     changed: Changed, limits: Vector, minimums: Vector, scenario: Scenario
 ) -> tuple[Vector, Vector]:
-    """Return limits and minimums; those of a locked agent are its number."""
+    """Return limits and minimums; those of a locked agent are its number, whole where samples are.
+
+    A part of a sample cannot be given, so it is left out, as it is of other contributions.
+    """
     limits = changed.place(limits, scenario.limit)
     minimums = np.minimum(minimums, limits)
-    return changed.place(limits, scenario.lock), changed.place(minimums, scenario.lock)
+    lock = scenario.lock
+    if counts_whole(changed.basis):
+        lock = tuple((agent, float(np.floor(number + TIDY))) for agent, number in lock)
+    return changed.place(limits, lock), changed.place(minimums, lock)
 
 
 # What can be asked of either kind of basis.
@@ -286,6 +292,14 @@ def list_frame(basis: Basis) -> dict[str, Vector]:
         return {"goal": table.goals, "limit": table.limits, "cost": table.costs}
     goals = basis.goals if isinstance(basis, MeasuredGame) else basis.requirements
     return {"goal": goals, "limit": basis.limits, "cost": basis.costs}
+
+
+def list_bounds(basis: Basis) -> tuple[Vector, Vector]:
+    """Return the least and the most that agents can give, in whole samples where they are whole."""
+    box = basis.table if isinstance(basis, Measurement) else basis
+    if not counts_whole(basis):
+        return box.minimums, box.limits
+    return np.ceil(box.minimums - TIDY), np.floor(box.limits + TIDY)
 
 
 # A plan at once, while a better one is looked for.

@@ -27,16 +27,20 @@ from fedaccord.report.terminal import shorten_name
 from fedaccord.wording import (
     capitalize_first,
     count,
+    count_named,
     count_samples,
     format_accuracy,
+    format_beside,
     format_difference,
+    format_ends,
     format_part,
-    format_probability,
-    format_probability_below,
+    format_requested,
     format_samples,
     format_short_probability,
+    format_uncertain,
     join_with_and,
     name_alone,
+    name_few,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +82,7 @@ def show_proposal(found: Check, prospects: Prospects) -> Iterator[str | Mark | T
 
 def describe_chances(prospects: Prospects) -> str:
     """Return how likely all agents are to reach their goals."""
-    value = format_probability(prospects.everyone.value)
+    value = format_uncertain(prospects.everyone.value)
     return f"all agents reach their goals with probability {value}"
 
 
@@ -93,10 +97,10 @@ def describe_total(found: Check, prospects: Prospects) -> str:
     everyone = prospects.everyone
     if everyone.low is None or everyone.high is None:
         return f"The proposal asks for {count_samples(total)} in all{compared}."
-    low, high = map(format_probability, (everyone.low, everyone.high))
+    ends = format_ends(everyone.low, everyone.high, format_uncertain)
     return (
         f"The proposal asks for {count_samples(total)} in all{compared}. Given the pilots, the "
-        f"95 % interval of the probability that all agents reach their goals is {low} to {high}."
+        f"95 % interval of the probability that all agents reach their goals is {ends}."
     )
 
 
@@ -159,7 +163,10 @@ def _describe_envy(found: Check) -> str:
 def _name_pairs(found: Check, envied: dict[int, int], verb: str) -> str:
     """Name the first agents with the one that each envies, and count the others."""
     pairs = sorted(envied.items())
-    named = [f"{found.game.name(i)} {verb} {found.game.name(j)}" for i, j in pairs[:NAMES]]
+    named = [
+        f"{found.game.name(i)} {verb} {found.game.name(j)}"
+        for i, j in pairs[: count_named(len(pairs), NAMES)]
+    ]
     rest = len(pairs) - len(named)
     more = f"{count(rest, 'other')} {verb if rest == 1 or ' ' in verb else 'envy'} another"
     return join_with_and([*named, more] if rest else named)
@@ -168,9 +175,7 @@ def _name_pairs(found: Check, envied: dict[int, int], verb: str) -> str:
 def _name_first(found: Check, amounts: Vector) -> str:
     """Name the agents with the largest amounts, and count the others."""
     order = [i for i in np.argsort(-amounts, kind="stable").tolist() if amounts[i] > 0]
-    named = [found.game.name(i) for i in order[:NAMES]]
-    rest = len(order) - len(named)
-    return join_with_and([*named, f"{rest:,} more"] if rest else named)
+    return name_few([found.game.name(i) for i in order], NAMES)
 
 
 def list_symbols(found: Check, prospects: Prospects, place: Place = "terminal") -> dict[str, str]:
@@ -340,8 +345,8 @@ def _name_answer(found: Check, name: str) -> str:
 
 def _answer_goals(found: Check, prospects: Prospects) -> Mark:
     sure = found.answers["sure"] is Answer.TRUE
-    value = format_probability_below(prospects.everyone.value, found.probability)
-    asked = format_probability(found.probability)
+    value = format_beside(prospects.everyone.value, found.probability)
+    asked = format_requested(found.probability)
     return Mark(f"with probability {value}; {asked} is required", "good" if sure else "bad")
 
 

@@ -18,6 +18,7 @@ from fedaccord.report.model import Mark, Tone, rank
 from fedaccord.wording import (
     capitalize_first,
     count,
+    count_named,
     count_samples,
     format_amount,
     join_with_and,
@@ -410,10 +411,10 @@ def _answer_envy(found: Check) -> Mark:
 def _name_worst(found: Check, amounts: Vector, verb: str) -> str:
     """Name those with the largest amounts, and count the others."""
     many = int(is_off(found, amounts).sum())
-    shown = rank(amounts, min(many, NAMES)).tolist()
+    shown = rank(amounts, count_named(many, NAMES)).tolist()
     said = [f"{found.game.name(i)} {verb} {format_amount(amounts[i])}" for i in shown]
-    if many > NAMES:
-        said.append(f"{many - NAMES:,} more")
+    if many > len(shown):
+        said.append(f"{many - len(shown):,} more")
     return ", ".join(said)
 
 

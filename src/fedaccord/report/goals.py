@@ -20,7 +20,10 @@ from fedaccord.report.model import (
     choose_rows,
     keep_finite,
 )
-from fedaccord.wording import format_amount, join_with_and
+from fedaccord.wording import (
+    format_amount,
+    name_few,
+)
 
 # The most agents that a sentence names, and that a page has a column for.
 NAMES = 3
@@ -64,11 +67,9 @@ def describe_harm(found: Check) -> str:
     if found.game.is_monotone or not len(found.better_alone):
         return ""
     first = int(found.better_alone[0])
-    names = [found.game.name(i) for i in found.better_alone[:NAMES].tolist()]
-    more = len(found.better_alone) - len(names)
-    names += [f"{more:,} more"] if more else []
+    names = name_few([found.game.name(i) for i in found.better_alone.tolist()], NAMES)
     return (
-        f"{join_with_and(names)} would give less alone. "
+        f"{names} would give less alone. "
         f"{found.game.name(first)} gives {format_amount(found.contributions[first])}, and alone it "
         f"would need {format_amount(found.alone[first])}."
     )
@@ -78,10 +79,7 @@ def describe_staying(game: Game, staying: Staying | None) -> str:
     """Return which agents should stay out, and what the others then give in all."""
     if staying is None:
         return ""
-    names = join_with_and([game.name(i) for i in staying.left[:NAMES]])
-    more = len(staying.left) - NAMES
-    if more > 0:
-        names = f"{names} and {more:,} more"
+    names = name_few([game.name(i) for i in staying.left], NAMES)
     leaves = f"If {names} {'stays' if len(staying.left) == 1 else 'stay'} out, "
     if staying.solution.contributions is None:
         return f"{leaves}no stable plan of the others was found."

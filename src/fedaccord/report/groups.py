@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fedaccord.check import Answer, Check
 from fedaccord.groups import BlockingGroup
 from fedaccord.report.model import Column, Mark, Records, Section, Table, Tone
-from fedaccord.wording import count, format_part, format_probability, join_with_and, pluralize
+from fedaccord.wording import count, format_part, format_uncertain, join_with_and, pluralize
 
 # A terminal lists this many groups; JSON lists all.
 SHOWN = 20
@@ -63,7 +63,7 @@ def describe_pair(found: Check) -> Iterator[Mark]:
     yield Mark(
         f"But without the margin a group may still reach its goals. {names} are the likeliest pair:"
         f" if both give {format_part(pair.level)} of their contributions, both reach their goals "
-        f"with probability {format_probability(pair.probability)}.",
+        f"with probability {format_uncertain(pair.probability)}.",
         "unsure",
     )
 

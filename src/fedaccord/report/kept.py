@@ -10,6 +10,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.result import Solution
+from fedaccord.equilibria.whole import round_up
 from fedaccord.games.base import Game
 from fedaccord.games.kept import KeptData
 from fedaccord.planning.kept import KeptPlan
@@ -27,6 +28,7 @@ from fedaccord.report.model import (
 )
 from fedaccord.wording import (
     count,
+    count_named,
     format_number,
     format_part,
     format_samples,
@@ -164,6 +166,7 @@ def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
         )
     planned, stable = format_samples(found.given.sum()), found.stable.contributions
     if stable is not None:
+        stable = round_up(stable)
         saving = ""
         if stable.sum() < found.given.sum():
             one = (found.kept.worth > 0).sum() == 1
@@ -219,7 +222,9 @@ def list_kept_plan(found: KeptPlan) -> Records:
         )
     if stable is not None:
         head = "stable if all keep" if (kept.worth > 0).all() else "stable if they keep"
-        columns.append(Column(head, lambda i: float(stable[i]), write=format_samples))
+        # With the plan in whole samples, so is what is compared with it.
+        whole = round_up(stable)
+        columns.append(Column(head, lambda i: float(whole[i]), write=format_samples))
     caption = "What each agent would give if it kept the rest of its samples"
     return Records(caption, tuple(columns), choose_rows(found.given))
 
@@ -277,9 +282,9 @@ def add_kept_section(page: Page, found: KeptPlan) -> Page:
 def _answer_less(found: KeptPlan) -> tuple[str, Mark, str]:
     """Return whether an agent that keeps the rest could give less, as a row of the questions."""
     less = found.given - found.responses
-    first = rank(less, min(len(found.defectors), NAMED)).tolist()
+    first = rank(less, count_named(len(found.defectors), NAMED)).tolist()
     said = [f"{found.plan.name(agent)} by {format_samples(less[agent])}" for agent in first]
-    if len(found.defectors) > NAMED:
-        said.append(f"{len(found.defectors) - NAMED:,} more")
+    if len(found.defectors) > len(first):
+        said.append(f"{len(found.defectors) - len(first):,} more")
     answer = Mark(f"yes: {', '.join(said)}", "bad")
     return "Could an agent give less, if it keeps the rest?", answer, "not stable"

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from fedaccord.charts import Chart
 from fedaccord.planning.result import Plan
 from fedaccord.report.style import COLOURS
+from fedaccord.report.terminal import plain
 from fedaccord.wording import format_amount
 
 # How many places a slider has, more or less.
@@ -125,3 +126,17 @@ def _frame(
         "yAxis": {**axis, "name": y, "nameGap": 50, **top},
         "series": series,
     }
+
+
+def quote(name: str) -> str:
+    """Return a name that can stand in the property of an element."""
+    return plain(name).replace('"', "'").replace("\\", "/")
+
+
+def read_field(value: Any) -> float | None:
+    """Return a number of 0 or more; None where the field is empty or holds no such number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if 0 <= number <= 1e15 else None

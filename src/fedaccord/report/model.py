@@ -109,7 +109,7 @@ class Column:
 
     head: what it is.
     cell: its cell in the row of a thing, by the thing's number.
-    sums: its cells in the rows of sums; none where left out.
+    sums: its cells in the rows of sums; empty in the rows beyond them.
     rest: its cell in the row that stands for things a terminal leaves out.
     where: the only place that shows it; None for every place.
     short: its head on a terminal, where that is another.
@@ -202,7 +202,9 @@ def _sums(columns: Sequence[Column], place: Place, number: int) -> Iterator[Cell
     nothing = "" if place == "terminal" else None
     last = max(n for n, column in enumerate(columns) if column.sums)
     for column in columns[: last + 1]:
-        yield from column.cells(column.sums[number] if column.sums else nothing, place)
+        yield from column.cells(
+            column.sums[number] if number < len(column.sums) else nothing, place
+        )
 
 
 def name_rows(

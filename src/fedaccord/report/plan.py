@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fedaccord.planning.result import Outcome, Plan
-from fedaccord.planning.sentences import find_carried
+from fedaccord.planning.sentences import find_carried, list_warnings
 from fedaccord.report.model import FEW, Mark, Table, Tone, mark_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
@@ -56,11 +56,8 @@ def show_plan(plan: Plan) -> Iterator[str | Mark | Table]:
 
 def list_doubts(plan: Plan) -> tuple[str, ...]:
     """Return what is doubted, in sentences that the verdict does not have already."""
-    known = {one.agent for one in plan.unreachable}
-    said = ("saturation-below-goal", "extrapolation")
-    return tuple(
-        one.sentence for one in plan.doubts if one.agent not in known or one.kind not in said
-    )
+    verdict = plan.verdict
+    return tuple(sentence for sentence in list_warnings(plan) if sentence not in verdict)
 
 
 def _show_none(plan: Plan) -> Iterator[str | Mark | Table]:

@@ -33,10 +33,7 @@ from fedaccord.wording import (
 # The most equilibria, or changes, that a table of a terminal lists.
 LISTED = 8
 # What a plan is the cheapest of.
-EQUAL = (
-    "Each agent's safety margin is {:.2f} times the scatter of its runs{}. "
-    "Other margins may give a cheaper plan."
-)
+EQUAL = "Each agent's safety margin is {:.2f} times the scatter of its runs{}."
 # The most agents that a sentence names.
 NAMES = 3
 
@@ -112,7 +109,22 @@ def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
     lowered = [plan.name(agent) for agent in find_lowered(plan)]
     who = join_with_and(lowered) if len(lowered) <= NAMES else f"{len(lowered)} agents"
     smaller = f", but smaller for {who}, which cannot give more" if lowered else ""
-    return f"{said} {EQUAL.format(plan.z, smaller)}"
+    equal = EQUAL.format(plan.z, smaller)
+    return " ".join(filter(None, (said, equal, _suggest_limit(plan, hint=hint))))
+
+
+def _suggest_limit(plan: Plan, *, hint: bool) -> str:
+    """Return which limit may make a plan cheaper; nothing where who gives most must give as much.
+
+    An agent at its limit has a smaller safety margin, and the others give in its place.
+    """
+    given = np.asarray(plan.contributions)
+    most = int(np.argmax(given))
+    if given[most] <= plan.game.minimums[most]:
+        return ""
+    which = "A lower limit" if np.isfinite(plan.game.limits[most]) else "A limit"
+    said = f"{which} for {plan.name(most)}, which gives most, may make the plan cheaper"
+    return f"{said}: try --limit." if hint else f"{said}."
 
 
 def _describe_choice(plan: Plan, *, hint: bool) -> str:

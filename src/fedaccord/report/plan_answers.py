@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fedaccord.planning.result import Outcome, Plan
-from fedaccord.planning.sentences import find_lowered, format_uncertain, write_requested
+from fedaccord.planning.sentences import find_lowered, write_everyone, write_requested
 from fedaccord.report.model import Mark
 from fedaccord.report.plan import TONES
 from fedaccord.report.plan_alternatives import mean_cut
@@ -42,7 +42,7 @@ def _answer_reach(plan: Plan) -> Mark:
     if plan.everyone is None:
         return Mark("on average, by the numbers of the game", "unsure")
     asked = write_requested(plan)
-    said = f"with probability {format_uncertain(plan.everyone.value)}; {asked} was requested"
+    said = f"with probability {write_everyone(plan)}; {asked} was requested"
     return Mark(said, TONES[plan.outcome])
 
 

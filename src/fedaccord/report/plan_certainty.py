@@ -10,7 +10,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.planning.result import Certainty, Plan
-from fedaccord.planning.sentences import format_uncertain, write_requested
+from fedaccord.planning.sentences import write_requested
 from fedaccord.report.model import Cell, Column, Mark, Records, Tone, choose_rows, name_rows
 from fedaccord.report.plan_contributions import (
     COLUMNS,
@@ -25,7 +25,7 @@ from fedaccord.report.plan_contributions import (
     of_agents,
     of_each,
 )
-from fedaccord.wording import format_part, format_probability, join_with_and
+from fedaccord.wording import format_part, format_requested, format_uncertain, join_with_and
 
 # A defector that reaches its goal this often stands out, and one that does this rarely too.
 LOOSE, FIRM = 0.5, 0.1
@@ -108,7 +108,7 @@ def list_certainties(plan: Plan) -> Records:
     level = format_part(min(plan.options["levels"]))
 
     def name(n: int) -> Cell:
-        probability = format_probability(rows[n].probability)
+        probability = format_requested(rows[n].probability)
         if rows[n].probability != plan.options["probability"]:
             return probability
         if rows[n].contributions is None:
@@ -169,11 +169,14 @@ def describe_falls(plan: Plan) -> str:
     if not names:
         return ""
     verb, whose = ("gives", "its") if len(names) == 1 else ("give", "their")
-    then = format_probability(high.probability)
+    then = format_requested(high.probability)
     reason = f"the others' samples then replace more of {whose} own"
-    if ((np.asarray(low.contributions) > 0) != (np.asarray(high.contributions) > 0)).any():
-        reason = f"the plan for {then} has other contributors"
-    before = format_probability(low.probability)
+    before_giving, then_giving = (np.asarray(row.contributions) > 0 for row in (low, high))
+    if (before_giving != then_giving).any():
+        gone, new = (before_giving & ~then_giving).any(), (then_giving & ~before_giving).any()
+        which = "other" if gone and new else "fewer" if gone else "more"
+        reason = f"the plan for {then} has {which} contributors"
+    before = format_requested(low.probability)
     return f"{join_with_and(names)} {verb} less at {then} than at {before}: {reason}."
 
 

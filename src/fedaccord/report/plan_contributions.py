@@ -92,7 +92,12 @@ def list_contributions(plan: Plan) -> Records:
         *(
             []
             if plan.satisfied is None
-            else [list_chance(plan, sums=() if everyone is None else (everyone.value,))]
+            else [
+                list_chance(
+                    plan,
+                    sums=() if everyone is None else (everyone.value, None)[: 1 + has_costs(plan)],
+                )
+            ]
         ),
         *(
             [Samples("limit", lambda i: keep_finite(float(game.limits[i])), where="page")]

@@ -15,7 +15,6 @@ from fedaccord.games.measured import predict_accuracies
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.probabilities import spread
 from fedaccord.planning.result import Plan
-from fedaccord.planning.sentences import format_uncertain
 from fedaccord.report import style
 from fedaccord.report.drawing import (
     NARROW,
@@ -46,6 +45,7 @@ from fedaccord.wording import (
     format_part,
     format_percent_tick,
     format_samples,
+    format_uncertain,
     name_alone,
     pluralize,
 )

@@ -10,10 +10,11 @@ import numpy as np
 from fedaccord.charts import Chart
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import (
+    describe_interval,
     find_carried,
     find_lowered,
-    format_uncertain,
     list_verdict,
+    write_everyone,
     write_requested,
     write_sheet,
 )
@@ -74,7 +75,7 @@ from fedaccord.report.plan_figures import (
     plot_prospects,
     plot_tradeoffs,
 )
-from fedaccord.wording import count
+from fedaccord.wording import count, format_beside
 
 __all__ = ["plan_page", "plot_learning", "plot_prospects", "plot_tradeoffs"]
 
@@ -142,7 +143,7 @@ def _warn(plan: Plan) -> Iterator[Part]:
     """Say that a plan misses the requested probability, if it does."""
     if plan.outcome is Outcome.LESS_SURE:
         yield Mark(
-            f"This plan misses the requested probability: {_format_everyone(plan)} instead of "
+            f"This plan misses the requested probability: {write_everyone(plan)} instead of "
             f"{write_requested(plan)}.",
             "bad",
         )
@@ -228,7 +229,7 @@ def _certainty_section(plan: Plan) -> Section | None:
     if plan.outcome is Outcome.LESS_SURE:
         where = (
             f"No stable plan reaches the requested {write_requested(plan)}. The plan of this page "
-            f"reaches {_format_everyone(plan)}."
+            f"reaches {write_everyone(plan)}."
         )
     intro = f"It takes more samples to be surer that all agents reach their goals. {where}"
     table = list_certainties(plan).table("page")
@@ -239,10 +240,6 @@ def _certainty_section(plan: Plan) -> Section | None:
 def _picture_low(chart: Chart) -> Picture:
     """Make a picture of a chart that leaves room for a table on the same sheet of paper."""
     return replace(picture_of(chart), size=LOW)
-
-
-def _format_everyone(plan: Plan) -> str:
-    return format_uncertain(None if plan.everyone is None else plan.everyone.value)
 
 
 def _less_section(plan: Plan) -> Section | None:
@@ -273,19 +270,19 @@ def _chances_section(plan: Plan) -> Section | None:
     if plan.satisfied is None or plan.everyone is None or plan.goals is None:
         return None
     asked = write_requested(plan)
-    ends = ""
-    if plan.everyone.low is not None:
-        low, high = format_uncertain(plan.everyone.low), format_uncertain(plan.everyone.high)
-        ends = f" Given the pilots, the 95 % interval of this probability is {low} to {high}."
     said = (
         "All agents reach their goals in a run with probability "
-        f"{format_uncertain(plan.everyone.value)} (requested: {asked}).{ends}"
+        f"{write_everyone(plan)} (requested: {asked})."
     )
-    parts: list[Part] = [said, picture_prospects(plan), list_chances(plan).table("page")]
+    parts: list[Part] = [
+        " ".join([said, *describe_interval(plan)]),
+        picture_prospects(plan),
+        list_chances(plan).table("page"),
+    ]
     if plan.ceiling is not None:
         parts.append(
             "If all agents gave as much as they can, the probability would be "
-            f"{format_uncertain(plan.ceiling.value)}."
+            f"{format_beside(plan.ceiling.value, plan.options['probability'])}."
         )
     return Section("What accuracy each agent can expect", tuple(parts))
 

@@ -43,7 +43,7 @@ from fedaccord.report.model import (
     rank,
     show_doubts,
 )
-from fedaccord.wording import count, format_part, format_probability, join_first, name_alone
+from fedaccord.wording import count, format_part, format_uncertain, join_first, name_alone
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,8 +109,8 @@ def _defect(found: Check, prospects: Prospects) -> Iterator[Part]:
     )
     yield (
         f"An agent that alone gives only {format_part(least)} of its contribution reaches its goal "
-        f"with probability {format_probability(cut)} on average. With its whole contribution, the "
-        f"probability is {format_probability(full)}."
+        f"with probability {format_uncertain(cut)} on average. With its whole contribution, the "
+        f"probability is {format_uncertain(full)}."
     )
     yield picture_levels(found, prospects)
 
@@ -166,8 +166,8 @@ def picture_levels(found: Check, prospects: Prospects) -> Picture:
     shown = choose_shown(found, prospects).tolist()
     least = min(prospects.defection)
     told = (
-        f"{found.game.name(i)}: {format_probability(prospects.satisfied[i])}, and "
-        f"{format_probability(prospects.defection[least][i])} with {format_part(least)}"
+        f"{found.game.name(i)}: {format_uncertain(prospects.satisfied[i])}, and "
+        f"{format_uncertain(prospects.defection[least][i])} with {format_part(least)}"
         for i in shown
     )
     levels = (1.0, *prospects.defection)

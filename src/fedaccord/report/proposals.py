@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from fedaccord.equilibria.result import SolvedGame
 from fedaccord.groups import list_blocking_groups
 from fedaccord.planning.proposals import SMALL, Proposal
 from fedaccord.planning.result import Plan
+from fedaccord.planning.sentences import describe_defection
 from fedaccord.planning.what_if import Scenario, has_accuracies, has_chances
 from fedaccord.report.games import (
     describe_price,
@@ -25,23 +26,21 @@ from fedaccord.report.games import (
 )
 from fedaccord.report.games_chances import describe_average, describe_chances, judge_tone
 from fedaccord.report.games_page import check_page
-from fedaccord.report.games_verdicts import answer_envy, describe_proofs, judge_plan
+from fedaccord.report.games_verdicts import answer_envy, describe_proofs, judge_plan, tell_envy
 from fedaccord.report.groups import make_groups_section
-from fedaccord.report.html import count_places
 from fedaccord.report.kept import make_kept_section, mark_kept_verdict
 from fedaccord.report.model import (
-    Cell,
+    Fold,
     Listing,
     Mark,
     Page,
     Part,
     Picture,
     Section,
-    Table,
     Tone,
     joined,
-    show_doubts,
 )
+from fedaccord.report.plan import list_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
     introduce_changes,
@@ -75,8 +74,12 @@ SENTENCES = 60
 LEVELS = (1.0, 0.75, 0.5, 0.25, 0.0)
 # How many agents a sentence about a change names.
 CHANGED = 4
+# Plans whose probabilities differ by less are as sure.
+AS_SURE = 0.001
 # The most members of a group that are looked for.
 GROUPS = 3
+# What a figure is called that is shown in all states.
+ENVIOUS = "agents that envy another"
 # What is said where a number could be misread.
 LOST = "This assumes that an agent loses the samples it withholds."
 HOLDS = "An agent without a limit is assumed to hold as many samples as it would need alone."
@@ -100,13 +103,17 @@ SAME_MARGINS = (
     "Each coalition keeps the safety margins of the present plan. When an agent leaves under "
     "Members, the others are planned again with margins of their own, so those numbers differ."
 )
-JOINED = (
-    "The safety margins are still those of the plan before an agent joined. For larger margins, "
-    "ask for a higher probability."
-)
 MEMBERS = (
     "Who takes part, and who defects? The verdict above uses what you choose here. Several agents "
     "may give less together, and an agent may give only if another does."
+)
+LESS_SURE = (
+    "The {} plan has the same safety margins as the stable plan, and is less sure. For a plan that "
+    "holds, choose the stable plan."
+)
+UNPRICED = (
+    "There are no prices: with these safety margins the optimal plan is less sure than the stable "
+    "plan, so their costs do not buy the same."
 )
 MARGINS = (
     "All three are for the safety margins of the present plan. With other margins a plan may cost "
@@ -131,12 +138,14 @@ class View:
     note: what is not proved; empty where there is nothing to say.
     figures: numbers that matter, each with its name.
     parts: what each agent gives and needs, and its sentence.
+    doubted: warnings and doubts, folded; empty where there are none.
     """
 
     verdict: Mark
     note: str
     figures: tuple[tuple[str, str], ...]
     parts: tuple[Part, ...]
+    doubted: tuple[Part, ...] = ()
 
 
 def show_proposal(
@@ -160,20 +169,61 @@ def show_proposal(
     lacks = tuple(explain_no_plan(proposal.plan)) if proposal.settled else ()
     figures, agents = tuple(list_figures(found, proposal)), tuple(show_agents(found))
     verdict = judge_shown(proposal, found, scenario, concept)
+    doubted = tuple(fold_doubts(proposal, found))
     if lacks_plan(proposal, scenario):
         locks = (LOCKS,) if scenario.lock and lacks else ()
         said = judge_proposal(proposal, found, scenario).text
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
-        return View(verdict, "", figures[:1], (*lacks, *locks, shown, *agents))
+        few = (figures[0], *(one for one in figures if one[0] == ENVIOUS))
+        return View(verdict, "", few, (*lacks, *locks, shown, *agents), doubted)
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
     if shares is not None:
         verdict = judge_payments(shares, scenario)
         parts = (*describe_raised(shares), *parts)
     # What is said of a plan that does not exist is for agents that lose what they withhold.
     lost = proposal.contributions is None
-    return View(
-        verdict, _add_unkept(proposal.said, found) if lost else proposal.said, figures, parts
-    )
+    note = name_kind(proposal.said, concept)
+    note = _add_unkept(note, found) if lost else note
+    return View(verdict, note, figures, parts, doubted)
+
+
+def list_warnings(proposal: Proposal, found: Check) -> tuple[list[str], list[str]]:
+    """Return the warnings and the doubts about the numbers that agents give, as on a plan's page.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    """
+    plan = proposal.plan
+    if plan is None:
+        return [], list(found.doubts)
+    assumed = list(plan.assumed)
+    given = plan.contributions
+    if given is None:
+        return assumed, list(found.doubts)
+    deterrence = describe_defection(plan) if np.array_equal(found.contributions, given) else ""
+    return [*assumed, *[deterrence] * ("Beware" in deterrence)], list(list_doubts(plan))
+
+
+def fold_doubts(proposal: Proposal, found: Check) -> Iterator[Fold]:
+    """Return the warnings and the doubts, under how many there are."""
+    warnings, doubts = list_warnings(proposal, found)
+    counts = [
+        count(len(said), what) for said, what in ((warnings, "warning"), (doubts, "doubt")) if said
+    ]
+    if counts:
+        yield Fold(", ".join(counts), (Listing((*warnings, *doubts)),))
+
+
+def name_kind(said: str, concept: str) -> str:
+    """Return a sentence of a solver that says of which kind the plan is.
+
+    said: the sentence, which knows of plans "of this kind".
+    concept: stable, optimal or envy-free.
+    """
+    for plan in ("no plan", "a cheaper plan"):
+        kind = f"{plan.split()[0]} {'cheaper ' * ('cheaper' in plan)}{concept} plan"
+        said = said.replace(f"{plan} of this kind", kind)
+    return said
 
 
 def lacks_plan(proposal: Proposal, scenario: Scenario) -> bool:
@@ -191,7 +241,24 @@ def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: s
     """
     if lacks_plan(proposal, scenario):
         return judge_no_plan(proposal, found, concept)
-    return judge_proposal(proposal, found, scenario)
+    mark = judge_proposal(proposal, found, scenario)
+    warnings, doubts = list_warnings(proposal, found)
+    known = proposal.settled or found.prospects is None
+    if mark.tone == "good" and (warnings or doubts or not known):
+        # As on the page of a plan, all is well only where nothing is doubted.
+        mark = Mark(mark.text, "unsure" if doubts else "plain")
+    if proposal.contributions is None and proposal.settled:
+        # The numbers were put in the place of other numbers, and not of a plan.
+        tone: Tone = "bad" if mark.tone == "bad" else "unsure"
+        return Mark(_add_unkept(f"There is no {concept} plan. {mark.text}", found), tone)
+    if concept != "stable" and found.prospects is not None and not scenario.replaces:
+        # What the check compares with is the stable plan.
+        text = mark.text.replace("(the plan:", "(the stable plan:")
+        text = text.replace("Compared with the plan,", "Compared with the stable plan,")
+        less = LESS_SURE.format(concept) if "sure" in found.failing else ""
+        mark = Mark(f"{text} {less}".rstrip(), mark.tone)
+    envy = concept == "envy-free" and found.game.size > 1 and " env" not in mark.text
+    return Mark(f"{mark.text} {tell_envy(found.judged)}", mark.tone) if envy else mark
 
 
 def judge_payments(shares: CostShares, scenario: Scenario) -> Mark:
@@ -231,20 +298,20 @@ def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark
 def _add_caveats(verdict: Mark, proposal: Proposal, found: Check, scenario: Scenario) -> Mark:
     carried = ""
     if verdict.tone == "good" or (found.carried and not found.failing):
-        carried = compare_with_free(proposal, found.contributions)
+        same = np.array_equal(found.contributions, proposal.start)
+        carried = compare_with_free(proposal, proposal.start)
+        carried = carried.replace("But the", "But in the plan, the") if not same else carried
         # What the plan would be without a lock tells more than a limit that was there at first.
         carried = carried or describe_carried(found.game, found.carried)
     said = (verdict.text, carried, *describe_broken(proposal, scenario))
     left, dearer = describe_leaving(proposal, found), describe_better_alone(found)
-    costs = proposal.find_costs_of_leaving(found.contributions) or {}
+    costs = proposal.find_costs_of_leaving(proposal.start) or {}
     more = sum(costs.values()) > SMALL * found.scale
     doubtful = verdict.tone in ("good", "plain") and (carried or more or dearer)
     keeping = describe_keeping(proposal, found, scenario)
-    joined = bool(scenario.like) and "sure" in found.failing
     said = (
         *said,
         *describe_locked(found),
-        JOINED * joined,
         *left,
         *_describe_alone(proposal),
         dearer,
@@ -287,7 +354,8 @@ def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
     proposal: the plan.
     found: what the check says of the numbers that agents give.
     """
-    changed, given = proposal.changed, found.contributions
+    # Plan is compared with plan, whatever numbers were put in its place.
+    changed, given = proposal.changed, proposal.start
     gone = changed.gone
     if not gone:
         return
@@ -300,10 +368,13 @@ def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
     them = "it" if len(gone) == 1 else "them"
     stay = next(iter(costs)) + " gives" if len(costs) == 1 else "the others give"
     in_all = " in all" if len(costs) > 1 else ""
+    without = f"Without {them}, {stay}"
+    if not np.array_equal(found.contributions, given):
+        without = f"In the plan without {them}, {stay}"
     if abs(total) <= least:
-        yield f"Without {them}, {stay} as much{in_all} as before."
+        yield f"{without} as much{in_all} as before."
         return
-    yield f"Without {them}, {stay} {_compare(total)}{in_all} than with {them}."
+    yield f"{without} {_compare(total)}{in_all} than with {them}."
     alone = found.judged.alone
     for agent in np.flatnonzero((alone > 0) & (np.abs(given - alone) <= least)).tolist()[:CHANGED]:
         name = changed.names[agent]
@@ -416,7 +487,8 @@ def warn_of_carried(proposal: Proposal, scenario: Scenario) -> Iterator[Mark]:
     proposal: the plan.
     scenario: what agents give in place of the plan's.
     """
-    carried = compare_with_free(proposal, proposal.put(scenario))
+    # What follows is about the plan, and not about numbers that were put in its place.
+    carried = compare_with_free(proposal, proposal.start)
     if carried and proposal.contributions is not None:
         yield Mark(f"What follows is with the {_name_hold(proposal)}. {carried}", "unsure")
 
@@ -544,12 +616,15 @@ def describe_moves(opened: Proposal | None, proposal: Proposal, given: Vector) -
     proposal: the plan now.
     given: what each agent gives now.
     """
-    if proposal.find_carried(given) is not None and has_chances(proposal.changed.basis):
+    planned = proposal.start
+    if proposal.find_carried(planned) is not None and has_chances(proposal.changed.basis):
         yield CARRIED
-    if opened is None or opened.contributions is None or not proposal.settled:
+    if opened is None or opened.contributions is None or proposal.contributions is None:
+        return
+    if not proposal.settled:
         return
     before = dict(zip(opened.changed.names, opened.contributions.tolist(), strict=True))
-    after = dict(zip(proposal.changed.names, given.tolist(), strict=True))
+    after = dict(zip(proposal.changed.names, planned.tolist(), strict=True))
     moved = {name: after[name] - before[name] for name in after if name in before}
     least = SMALL * max(before.values())
     said = [
@@ -558,8 +633,10 @@ def describe_moves(opened: Proposal | None, proposal: Proposal, given: Vector) -
         if abs(more) > least
     ]
     rest = f"; {len(said) - CHANGED} others change too" if len(said) > CHANGED else ""
+    head = "Compared with the plan as opened"
+    head = head if np.array_equal(planned, given) else f"The plan, {lower_first(head)}"
     if said:
-        yield f"Compared with the plan as opened: {', '.join(said[:CHANGED])}{rest}."
+        yield f"{head}: {', '.join(said[:CHANGED])}{rest}."
 
 
 def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
@@ -578,7 +655,7 @@ def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
         # Without a stable plan, the optimal one is not stable.
         shown = f" {INSTEAD}{SURPLUS if concept == 'stable' else ''}."
         shown = f"{shown} {describe_better_alone(found)}".rstrip()
-    said = f"There is no {concept} plan.{reason or f' {proposal.said}'}{shown}"
+    said = f"There is no {concept} plan.{reason or f' {name_kind(proposal.said, concept)}'}{shown}"
     return Mark(_add_unkept(said, found), "bad")
 
 
@@ -616,6 +693,9 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
         # A proposal with other margins may cost less: it is no case of the optimal plan's kind.
         if price > 1 - 1e-6:
             yield f"times the optimal cost{margins}", f"{price:.2f}"
+    if found.game.size > 1:
+        envious = len({agent for agent, _ in found.judged.envy})
+        yield ENVIOUS, str(envious) if envious else "none"
     if found.prospects is not None:
         everyone = found.prospects.everyone
         yield "P(all reach their goals)", format_short_probability(everyone.value)
@@ -633,7 +713,6 @@ def show_agents(found: Check) -> Iterator[Part]:
         yield answer_envy(found)
     few = found.game.size <= SENTENCES
     yield Listing(tuple(f"{found.explain(i)}." for i in range(found.game.size * few)))
-    yield from show_doubts(found.doubts)
 
 
 def explain_no_plan(plan: Plan | None) -> Iterator[Part]:
@@ -681,61 +760,29 @@ def explain_plans(found: SolvedGame) -> Iterator[Part]:
     """Return the plans of a solved game side by side, what proves each, and the prices."""
     yield list_solved(found).table("page")
     yield list_totals(found.solutions, found.checks).table("page")
-    yield Listing(tuple(describe_proofs(found)))
+    proofs = zip(describe_proofs(found), found.solutions, strict=True)
+    yield Listing(tuple(name_kind(proof, concept) for proof, concept in proofs))
     yield REPEAT
-    said = {name: price for name, price in found.prices.items() if price is not None}
-    yield Listing(tuple(describe_price(n.replace("_", " "), p) for n, p in said.items()))
+    yield Listing(tuple(_describe_prices(found)))
 
 
-def compare_proposals(sides: Mapping[str, tuple[Proposal, Check, Scenario, str]]) -> Iterator[Part]:
-    """Return proposals side by side: the verdicts, what each agent gives, the numbers that matter.
+def _describe_prices(found: SolvedGame) -> Iterator[str]:
+    """Return the prices of a solved game; those of a plan that does not exist say so.
 
-    sides: each proposal with its check, its scenario and its concept, by what it is called.
+    There are none where the optimal plan is less sure than the stable plan.
     """
-    for head, side in sides.items():
-        mark = judge_shown(*side)
-        yield Mark(f"{capitalize_first(head)}. {mark.text}", mark.tone)
-    given = [
-        dict(zip(proposal.changed.names, found.contributions.tolist(), strict=True))
-        for proposal, found, *_ in sides.values()
-    ]
-    rows = [*_join_rows(given), ("all", *(sum(one.values()) for one in given))]
-    heads: tuple[str, ...] = ("agent", *sides)
-    if len(given) == 2:
-        heads = (*heads, "difference")
-        # No more digits than the contributions have: what solvers leave over is no difference.
-        places = count_places([cell for row in rows for cell in row[1:]])
-        rows = [(*row, _subtract(row[1], row[2], places)) for row in rows]
-    yield Table("What each agent gives", heads, tuple(rows[:-1]), (rows[-1],))
-    figures = [dict(list_figures(found, proposal)) for proposal, found, *_ in sides.values()]
-    yield Table("In short", ("", *sides), _join_rows(figures))
-
-
-def name_side(when: str, plan: str, *, changed: bool) -> str:
-    """Return the name of a proposal among those that are compared.
-
-    when: that it is the one now, or the one kept.
-    plan: stable, optimal, envy-free or payments; or the number of a stable plan, from 1.
-    changed: whether anything but the plan differs from the file as opened.
-    """
-    if plan == "stable" and not changed:
-        return f"{when}: as opened"
-    name = {"payments": "optimal plan with payments"}.get(plan, f"{plan} plan")
-    name = f"stable plan {plan}" if plan.isdigit() else name
-    return f"{when}: {name}{', changed' if changed else ''}"
-
-
-def _subtract(first: Cell, second: Cell, places: int) -> float | None:
-    if not isinstance(first, float) or not isinstance(second, float):
-        return None
-    return round(first - second, places) + 0.0
-
-
-def _join_rows(
-    columns: Sequence[Mapping[str, float | str]],
-) -> tuple[tuple[float | str | None, ...], ...]:
-    names = dict.fromkeys(name for column in columns for name in column)
-    return tuple((name, *(column.get(name) for column in columns)) for name in names)
+    sure = {
+        name: one.prospects.everyone.value
+        for name, one in found.checks.items()
+        if one.prospects is not None
+    }
+    if sure.get("optimal", 1.0) < sure.get("stable", 0.0) - AS_SURE:
+        yield UNPRICED
+        return
+    for name, price in found.prices.items():
+        if price is not None:
+            kind = "envy-free" if "fairness" in name else "stable"
+            yield name_kind(describe_price(name.replace("_", " "), price), kind)
 
 
 def list_parts(page: Page) -> Iterator[Part]:
@@ -769,7 +816,11 @@ def proposal_page(
     """
     page = check_page(found, command=command, files=files)
     verdict = judge_shown(proposal, found, scenario, concept)
-    page = replace(page, verdict=verdict.text, tone=verdict.tone)
+    doubted = tuple(fold_doubts(proposal, found))
+    if proposal.contributions is not None and np.array_equal(proposal.start, found.contributions):
+        agents = count(found.game.size, "agent")
+        page = replace(page, title=f"How much each agent should give: a plan for {agents}")
+    page = replace(page, verdict=verdict.text, tone=verdict.tone, head=(*doubted, *page.head))
     if conditions := tuple(describe_conditions(proposal, scenario)):
         follows = judge_conditions(proposal, found, scenario)
         section = Section("Who gives only if another gives", (*conditions, *follows))

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
@@ -47,6 +48,8 @@ GAP = 3
 NO_BREAK = "\u00a0"
 # How wide a bar of progress is.
 BAR = 40
+# How often a log says how far long work is, in seconds.
+LOG_PAUSE = 600.0
 STYLES = {"good": "green", "bad": "red", "unsure": "yellow", "plain": "italic"}
 
 News = TypeVar("News")
@@ -337,7 +340,7 @@ def show_stages(what: str = "") -> Iterator[Callable[[str, int, int], None]]:
         return
     console = _terminal()
     if console is None:
-        yield lambda what, done, total: None
+        yield Log().tell
         return
     from rich import progress as shown
 
@@ -353,6 +356,29 @@ def show_stages(what: str = "") -> Iterator[Callable[[str, int, int], None]]:
         yield lambda what, done, total: display.update(
             task, description=what, completed=done, total=total
         )
+
+
+class Log:
+    """Says every ten minutes how far work is, where there is no terminal: in the log of a job."""
+
+    def __init__(self) -> None:
+        self._what, self._done, self._since = "", 0, 0.0
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        """Take note of how far work is, and say so if it is time.
+
+        what: is under way.
+        done, total: how much of it is done, and of how much.
+        """
+        now = time.monotonic()
+        if what != self._what:
+            self._what, self._done, self._since = what, done, now
+        if now - self._since < LOG_PAUSE or not self._done < done < total:
+            return
+        # By the pace since the last sentence: what was stored before is found much faster.
+        left = (now - self._since) / (done - self._done) * (total - done)
+        complain(f"{what}: {done:,} of {total:,} done, about {format_duration(left)} left")
+        self._done, self._since = done, now
 
 
 def _show_in_notebook() -> Callable[[str, int, int], None]:

@@ -27,7 +27,13 @@ from fedaccord.report.model import (
     list_run_facts,
     name_rows,
 )
-from fedaccord.wording import capitalize_first, count, format_duration, format_settings
+from fedaccord.wording import (
+    capitalize_first,
+    count,
+    count_named,
+    format_duration,
+    format_settings,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,8 +152,9 @@ def _describe_missed(history: History) -> str:
         lack[i] = f"short by {short:.1g}"
         if short >= 0.0005:
             lack[i] = f"{accuracy:.3f}, short by {short:.3f}"
-    names = ", ".join(f"{history.clients[i]} ({lack[i]})" for i in missed[:3])
-    more = f" and {len(missed) - 3:,} more" if len(missed) > 3 else ""
+    named = count_named(len(missed))
+    names = ", ".join(f"{history.clients[i]} ({lack[i]})" for i in missed[:named])
+    more = f" and {len(missed) - named:,} more" if len(missed) > named else ""
     return f"{names}{more}"
 
 

@@ -110,6 +110,8 @@ class _Sharer:
         payments: for the contract of prices, which no group would leave.
         """
         spent = self.game.costs * self.prices.contributions
+        paid = payments or self._clear(_shift(shares, -spent))
+        shares = self._clear(shares)
         proved = rule == "prices" and self.prices.hold
         small, total = self.game.size <= MOST_AGENTS, self.prices.total
         closest = find_closest(shares.values, self.costs) if small else None
@@ -122,7 +124,7 @@ class _Sharer:
         return Contract(
             rule,
             shares,
-            payments or _shift(shares, -spent),
+            paid,
             0.0 if abs(deficit) <= 1e-9 * total else deficit,
             closest,
             leaves,
@@ -177,6 +179,15 @@ class _Sharer:
     def _clear_rounding(self, amounts: Matrix) -> Matrix:
         """Return amounts of money, zero where there is nothing but rounding."""
         return np.where(np.abs(amounts) <= ROUNDING * self.prices.total, 0.0, amounts)
+
+    def _clear(self, amounts: Estimates) -> Estimates:
+        """Return amounts of money and their intervals, zero where there is nothing but rounding."""
+        low, high = amounts.low, amounts.high
+        return Estimates(
+            frozen(self._clear_rounding(amounts.values)),
+            None if low is None else frozen(self._clear_rounding(low)),
+            None if high is None else frozen(self._clear_rounding(high)),
+        )
 
     def _share_by_marginal_costs(self) -> Contract | None:
         """Return the contract in which each agent bears what it adds to the others' cost."""
