@@ -125,7 +125,7 @@ class TableKind:
         words = simplify(heading)
         known = (*self.needed, *self.own)
         found = next((column for column in known if words in self.headings(column)), None)
-        bare = BESIDES.sub("", BESIDES.sub("", words, count=1), count=1)
+        bare = BESIDES.sub("", BESIDES.sub("", words, count=1), count=1).rstrip(".")
         counted = (column for column in known if column in COUNTED)
         return found or next((name for name in counted if bare in self.headings(name)), None)
 
