@@ -114,7 +114,7 @@ def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
 
 
 def _suggest_limit(plan: Plan, *, hint: bool) -> str:
-    """Return which limit may make a plan cheaper; nothing where who gives most must give as much.
+    """Return which limit may make a plan cheaper; empty if that agent must give it all.
 
     An agent at its limit has a smaller safety margin, and the others give in its place.
     """
