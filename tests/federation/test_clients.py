@@ -31,8 +31,8 @@ def test_lists_arrays_and_tensors_are_taken_alike() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"train": (np.zeros((0, 4)), [])}, "the training points of one are empty"),
-        ({"validation": (np.zeros((0, 4)), [])}, "the validation points of one are empty"),
+        ({"train": (np.zeros((0, 4)), [])}, "the training samples of one are empty"),
+        ({"validation": (np.zeros((0, 4)), [])}, "the validation samples of one are empty"),
         ({"train": (np.zeros((3, 4)), [0, 1])}, "need one row of inputs per label"),
         ({"train": (np.full((2, 4), np.nan), [0, 1])}, "not finite .row 0.: fill in missing"),
         ({"train": (np.zeros((2, 4)), [0.5, 1])}, "labels that are not whole numbers"),

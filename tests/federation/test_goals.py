@@ -316,7 +316,7 @@ def one(*goals):
         (lambda: one(ClientGoal("auc", 0.5, group=np.ones(39, bool))), "39 entries for the 40"),
         (
             lambda: make_federation(lambda old, _: [ClientGoal("accuracy", 0.5, group=old)]),
-            "none of the scored points",
+            "none of the scored samples",
         ),
         (lambda: find_group("age 75", make_table()), "needs a column, a comparison"),
         (lambda: find_group("size > 3", make_table()), "its columns are age, sex"),

@@ -161,7 +161,7 @@ def test_a_hook_that_forgets_to_return_the_state_is_named(hook):
 @pytest.mark.parametrize("given", [np.array([True, False]), np.zeros(3), True, [1, 0, 1]])
 def test_leaving_that_is_not_said_of_everybody_is_refused(given):
     odd = type("Odd", (Scripted,), {"left": lambda self, state: given})
-    with pytest.raises(InputError, match="left of Odd must say true or false of each of the 3"):
+    with pytest.raises(InputError, match="left of Odd must return true or false for each of the 3"):
         session(odd()).test(np.zeros(3))
 
 

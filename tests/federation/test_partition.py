@@ -171,8 +171,8 @@ def test_the_fingerprint_knows_all_that_deals_depend_on():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"points": 30}, "4 clients need 60 hard points and the pool has 50; widen the hard band"),
-        ({"points": 30, "mixtures": [0, 0]}, "2 clients need 60 easy points and the pool has 40"),
+        ({"points": 30}, "4 clients need 60 hard samples and the pool has 50; widen the hard band"),
+        ({"points": 30, "mixtures": [0, 0]}, "2 clients need 60 easy samples and the pool has 40"),
         ({"mixtures": [1.5]}, "the hard part of 150% hard must lie in 0 to 1"),
         ({"mixtures": [1, 0], "names": ["a"]}, "2 mixtures came with 1 names"),
         ({"points": [20, 20]}, "4 clients need one of points each, in this order: .*; got 2"),
@@ -180,7 +180,7 @@ def test_the_fingerprint_knows_all_that_deals_depend_on():
             {"requirement": [0.5, 0.5]},
             "4 clients need one of requirements each, in this order: .*; got 2",
         ),
-        ({"points": [20, 0, 20, 20]}, "90% hard has no data; it needs two points or more"),
+        ({"points": [20, 0, 20, 20]}, "90% hard has no data; it needs two samples or more"),
         ({"points": 1}, "100% hard has one point"),
         ({"points": -3}, "100% hard has -3 points"),
         ({"points": 20.5}, "whole number"),
@@ -238,7 +238,7 @@ def test_sites_can_validate_on_all_points_that_do_not_train():
         assert sorted([*training, *validation]) == own.tolist()
     # A site with no more points than train keeps one for validation.
     assert sites((5, 9, 40), most=8, validation="rest").points.tolist() == [4, 8, 8]
-    with pytest.raises(InputError, match="say how many points of each site train"):
+    with pytest.raises(InputError, match="say how many samples of each site train"):
         sites(validation="rest")
     with pytest.raises(InputError, match="validation part must lie"):
         sites(validation="most")
@@ -366,9 +366,9 @@ def test_a_limit_that_no_site_reaches_changes_no_deal():
 
 
 def test_limits_of_sites_that_make_no_sense_are_refused():
-    with pytest.raises(InputError, match="3 sites need one number of points each; got 2"):
+    with pytest.raises(InputError, match="3 sites need one number of samples each; got 2"):
         sites(most=[5, 6])
-    with pytest.raises(InputError, match="the points of"):
+    with pytest.raises(InputError, match="the samples of"):
         sites(most=0)
 
 

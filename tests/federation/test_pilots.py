@@ -167,7 +167,7 @@ class Forgetful(MadeUpEngine):
 
 
 def test_a_run_that_does_not_come_back_is_missed():
-    with pytest.raises(RunError, match="1 run did not come back"):
+    with pytest.raises(RunError, match="did not return 1 run"):
         pilots(Forgetful(by_sum))
 
 

@@ -113,7 +113,9 @@ def test_a_point_that_somebody_uses_is_caught(monkeypatch, part):
         return further
 
     monkeypatch.setattr(Dealer, "further_indices", overlapping)
-    with pytest.raises(FedaccordError, match="100% hard would be judged on a point that is used"):
+    with pytest.raises(
+        FedaccordError, match="100% hard would be judged on a sample that is also used"
+    ):
         Scored(spare(), 5).deal(0)
 
 
@@ -149,7 +151,9 @@ def test_points_that_are_given_are_checked_and_chosen_from():
     for name in ("inputs", "validation_inputs"):
         common = torch.cat([first.scored_inputs[:-1], getattr(rest[1], name)[3:4]])
         spoilt = federation.replace([first.replace(scored_inputs=common), *rest])
-        with pytest.raises(InputError, match="1 of the 60 scored points of client 0 are also used"):
+        with pytest.raises(
+            InputError, match="1 of the 60 scored samples of client 0 are also used"
+        ):
             Scored(spoilt, 10)
     ten = Scored(federation, 10).deal(0).clients[0]
     rows = {row.numpy().tobytes() for row in first.scored_inputs}

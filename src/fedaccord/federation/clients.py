@@ -69,9 +69,9 @@ class Client:
             raise InputError("a client has no name; name every client")
         self._set_goals(requirement, goals)
         kind = self.kind
-        own["inputs"], own["labels"] = _read_points(train, f"the training points of {name}", kind)
+        own["inputs"], own["labels"] = _read_points(train, f"the training samples of {name}", kind)
         own["validation_inputs"], own["validation_labels"] = _read_points(
-            validation, f"the validation points of {name}", kind
+            validation, f"the validation samples of {name}", kind
         )
         self._check_shape("validation_inputs", "validated")
         own["scored_inputs"], own["scored_labels"] = None, None
@@ -220,8 +220,8 @@ class Client:
                 if self.scored_labels is not None:
                     if goal.group is not None and goal.scored_group is None:
                         raise InputError(
-                            f"{goal.title} has a group of the validation points and none of the "
-                            "scored points: give scored_group too"
+                            f"{goal.title} has a group of the validation samples and none of the "
+                            "scored samples: give scored_group too"
                         )
                     labels = self.scored_labels.numpy()
                     goal.check_points(labels, goal.scored_group, classes, "scored points")

@@ -177,18 +177,19 @@ class ClientGoal:
         if of_numbers and math.isnan(self._function(counted, np.zeros(len(counted)))):
             raise InputError(
                 f"{self.title} cannot be measured: no two of the {what} that it counts can be "
-                "compared; give it more points"
+                "compared; give it more samples"
             )
         lacking = {
             "point": not len(counted),
-            "positive point (class 1)": needed in ("both", "positive") and not (counted == 1).any(),
-            "negative point (class 0)": needed in ("both", "negative") and (counted == 1).all(),
+            "positive sample (class 1)": needed in ("both", "positive")
+            and not (counted == 1).any(),
+            "negative sample (class 0)": needed in ("both", "negative") and (counted == 1).all(),
         }
         for one, absent in lacking.items():
             if absent:
                 among = f"the {what}" if group is None else f"its group of the {what}"
                 raise InputError(
-                    f"{self.title} cannot be measured: {among} has no {one}; give it more points, "
+                    f"{self.title} cannot be measured: {among} has no {one}; give it more samples, "
                     "widen the group or choose another measure"
                 )
 
@@ -380,7 +381,9 @@ def find_group(rule: str, data: Dataset) -> Mask:
     if levels is not None:
         if sign not in ("=", "==", "!=") or text not in levels:
             known = ", ".join(levels)
-            raise InputError(f'the group "{rule}" is about texts: use == or != and one of {known}')
+            raise InputError(
+                f'the group "{rule}" is about text values: use == or != and one of {known}'
+            )
         value: Any = levels.index(text)
     else:
         try:

@@ -390,7 +390,7 @@ class Session:
         left = np.zeros_like(self.left) if given is None else np.asarray(given)
         if left.shape != self.left.shape or left.dtype != np.bool_:
             raise InputError(
-                f"left of {self.algorithm.name} must say true or false of each of the "
+                f"left of {self.algorithm.name} must return true or false for each of the "
                 f"{len(self.left)} clients, or give None; got {given!r}"
             )
         leaving = np.flatnonzero(left & ~self.left)

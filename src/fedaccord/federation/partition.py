@@ -181,7 +181,7 @@ class Dealer(Dealing):
     ) -> None:
         mixed = tuple(float(m) for m in as_numbers(mixtures, "mixtures").ravel())
         if not mixed:
-            raise InputError("a deal needs at least one client; give a mixture for each")
+            raise InputError("a partition needs at least one client; give a mixture for each")
         named = tuple(map(str, names)) if names is not None else mixture_names(mixed)
         if len(named) != len(mixed):
             raise InputError(f"{len(mixed)} mixtures came with {len(named)} names")
@@ -190,7 +190,7 @@ class Dealer(Dealing):
                 raise InputError(f"the hard part of {name} must lie in 0 to 1; got {part:g}")
         hard_places, easy_places = (_places(p, len(pool)) for p in (hard, easy))
         if len(np.intersect1d(hard_places, easy_places)):
-            raise InputError("a point is both in the hard and in the easy pool; keep it in one")
+            raise InputError("a sample is both in the hard and in the easy pool; keep it in one")
         kept = pool.take(np.concatenate([hard_places, easy_places]))
         sizes = _whole(read_each(points, named, "points", "one of points"), named)
         # A frozen dataclass is filled through its dict.
@@ -235,8 +235,8 @@ class Dealer(Dealing):
         ):
             if needed > len(pool):
                 raise InputError(
-                    f"{len(self.names)} clients need {needed:,} {name} points and the pool has "
-                    f"{len(pool):,}; widen the {name} band or deal fewer points"
+                    f"{len(self.names)} clients need {needed:,} {name} samples and the pool has "
+                    f"{len(pool):,}; widen the {name} band or use fewer samples"
                 )
 
     def indices(self, trial: int) -> list[tuple[Indices, Indices]]:
@@ -328,7 +328,8 @@ class SiteDealer(Dealing):
     ) -> None:
         if data.sites is None:
             raise InputError(
-                f"{data.source} has no sites; name the column that says whose a point is"
+                f"{data.source} has no sites; name the column that says which site a sample "
+                "belongs to"
             )
         vars(self).update(
             data=data,
@@ -342,7 +343,7 @@ class SiteDealer(Dealing):
             most=None if most is None else self._read_most(most, data.site_names),
         )
         if validation == REST and most is None:
-            raise InputError("to validate on the rest, say how many points of each site train")
+            raise InputError("to validate on the rest, say how many samples of each site train")
         for name, count in zip(self.names, self._dealt, strict=True):
             check_divisible(name, count)
         self.deal(0)
@@ -351,9 +352,11 @@ class SiteDealer(Dealing):
     def _read_most(most: int | Sequence[int], names: tuple[str, ...]) -> tuple[int, ...]:
         given = [most] * len(names) if isinstance(most, int) else list(most)
         if len(given) != len(names):
-            raise InputError(f"{len(names)} sites need one number of points each; got {len(given)}")
+            raise InputError(
+                f"{len(names)} sites need one number of samples each; got {len(given)}"
+            )
         return tuple(
-            check_whole(f"the points of {n}", m) for n, m in zip(names, given, strict=True)
+            check_whole(f"the samples of {n}", m) for n, m in zip(names, given, strict=True)
         )
 
     @cached_property
@@ -466,8 +469,8 @@ class Halved(ChangedSource):
         labels = client.validation_labels.numpy()
         if len(labels) < len(HALVES):
             raise InputError(
-                f"{client.name} has one validation point, and verifying needs another than "
-                "choosing: give it more"
+                f"{client.name} has one validation sample, and a plan is verified on other samples "
+                "than it was chosen by: give it more"
             )
         # Shuffled and sorted by class: every other one is half of each class.
         shuffled = stream(self._seed, "halves", client.name).permutation(len(labels))
@@ -541,8 +544,8 @@ def check_apart(
     for name, own in zip(names, further, strict=True):
         if len(np.intersect1d(own, used)) or len(np.unique(own)) < len(own):
             raise FedaccordError(
-                f"{name} would be judged on a point that is used in training or validation, or "
-                "that comes twice; this is a fault of the dealer"
+                f"{name} would be judged on a sample that is also used in training or validation, "
+                "or that appears twice; correct the code that divides the data"
             )
 
 
@@ -596,7 +599,7 @@ def check_divisible(name: str, size: int) -> None:
     if size < 2:
         count = {0: "no data", 1: "one point"}.get(size, f"{size} points")
         raise InputError(
-            f"{name} has {count}; it needs two points or more, some to train on and some to "
+            f"{name} has {count}; it needs two samples or more, some to train on and some to "
             "validate: give it more, or leave it out"
         )
 
@@ -604,11 +607,11 @@ def check_divisible(name: str, size: int) -> None:
 def _places(places: ArrayLike, points: int) -> Indices:
     array = np.asarray(places)
     if array.ndim != 1 or array.dtype.kind not in "ui":
-        raise InputError("pools must be lists of the places of points, whole numbers")
+        raise InputError("pools must be lists of positions of samples, whole numbers")
     if len(array) and not (array.min() >= 0 and array.max() < points):
         raise InputError(f"pools must lie in 0 to {points - 1}, the places of the data set")
     if len(np.unique(array)) < len(array):
-        raise InputError("a point is twice in one pool; keep it once")
+        raise InputError("a sample is twice in one pool; keep it once")
     return array.astype(np.intp)
 
 

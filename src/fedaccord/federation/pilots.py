@@ -195,8 +195,8 @@ def _make_pilots(
     """Return the pilots, the goals, and on how many points each client is measured."""
     if algorithm.trains_alone:
         raise InputError(
-            f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
-            "plan for an algorithm that trains together, such as FedAvg"
+            f"{algorithm.name} trains each client alone, so no client's data helps another; plan "
+            "for an algorithm that trains together, such as FedAvg"
         )
     given = source.requirements if goals is None else goals
     wanted = read_each(given, source.names, "goals", "one goal")
@@ -345,13 +345,13 @@ def _check_goals(names: Sequence[str], clients: Sequence[Client], goals: Vector)
             )
         if goal == 1 and not client.goals:
             raise UnreachableError(
-                f"{name} wants an accuracy of 1, all of its {points} validation points right: no "
-                "learning curve ends there, whatever clients contribute; the nearest goal that can "
-                f"be planned for is {math.floor(1000 * (1 - 1 / max(points, 2))) / 1000:g}"
+                f"{name} wants an accuracy of 1, all of its {points} validation samples right: no "
+                "learning curve reaches that, whatever clients contribute; the highest goal that "
+                f"can be planned for is {math.floor(1000 * (1 - 1 / max(points, 2))) / 1000:g}"
             )
         for own in client.goals:
             if own.kind and own.rises and own.target == 1:
                 raise UnreachableError(
-                    f'{name} wants 1 of "{own.name}": no learning curve ends there, whatever '
+                    f'{name} wants 1 of "{own.name}": no learning curve reaches that, whatever '
                     "clients contribute; give it an easier goal"
                 )

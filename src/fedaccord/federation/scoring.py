@@ -118,8 +118,8 @@ def _check_given(federation: Federation) -> None:
         common = 0 if own is None else sum(row.numpy().tobytes() in used for row in own)
         if own is not None and common:
             raise InputError(
-                f"{common:,} of the {len(own):,} scored points of {client.name} are also used for "
-                "training or validation: remove them from the scored points"
+                f"{common:,} of the {len(own):,} scored samples of {client.name} are also used for "
+                "training or validation: remove them from the scored samples"
             )
 
 

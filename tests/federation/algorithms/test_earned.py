@@ -283,7 +283,7 @@ def test_in_training_the_reserve_is_drawn_of_points_of_its_own():
     # It left after 9 of its 48 draws.
     assert history.unique[-1].tolist() == [24, 6, 20]
     assert history.contributions.tolist() == [24, 6, 0]
-    with pytest.raises(InputError, match=r"client 2 may be asked for 41 points, .* it has 40"):
+    with pytest.raises(InputError, match=r"client 2 may have to give 41 samples, .* it has 40"):
         big = Earned(rounds=99, batch_size=3, passes=2, reserve=(0, 0, 41))
         train(federation, big, contributions=[24, 6, 0])
 
@@ -380,7 +380,7 @@ def test_those_without_the_model_are_not_waited_for_at_the_goal():
         ({"grace": -0.1}, "grace must be"),
         ({"patience": -1}, "patience must be"),
         ({"cover": 0}, "cover must be a number above 0; got 0"),
-        ({"reserve": (1.5,)}, r"reserve must be a list of whole numbers of points; got \(1.5,\)"),
+        ({"reserve": (1.5,)}, r"reserve must be a list of whole numbers of samples; got \(1.5,\)"),
         ({"reserve": (-1, 2)}, "reserve must be"),
         ({"reserve": 4}, "reserve must be a list .* got 4"),
         ({"commitment": (0, 0)}, "commitment must be"),

@@ -282,9 +282,9 @@ def test_without_batches_there_is_no_pretraining() -> None:
         (
             "[pools]",
             "[pools]\nagents = 1638",
-            r"pools of 100 \+ 60 \+ 1,638 points cannot be dealt",
+            r"pools of 100 \+ 60 \+ 1,638 samples",
         ),
-        ("points = 40", "points = 2000", "need 2,000 hard points and the pool has"),
+        ("points = 40", "points = 2000", "need 2,000 hard samples and the pool has"),
         ("points = 40", "points = [40, 0]", "100% easy has no data"),
         ("[agents]", "[model]\nname = 'paper'\n[agents]", "takes images of 28 x 28"),
     ],
@@ -303,7 +303,7 @@ def test_scores_and_weights_can_come_from_files(tiny: Building, tmp_path: Path) 
     again = Building(Config.parse(toml, folder=tmp_path))
     assert again.source(seed=0).fingerprint == tiny.source(seed=0).fingerprint
     other = Config.parse(toml.replace("pretraining = 100", "pretraining = 101"), folder=tmp_path)
-    with pytest.raises(InputError, match="of other points than this config deals"):
+    with pytest.raises(InputError, match="for other samples than this config has"):
         other.build()
 
 
@@ -465,7 +465,7 @@ def test_sites_are_the_agents(wards: Path) -> None:
 def test_sites_leave_nothing_to_mix_or_to_pretrain_on(more: str, words: str, wards: Path) -> None:
     with pytest.raises(InputError, match=words):
         Config.parse(SITES + more, folder=wards).build()
-    with pytest.raises(InputError, match="there is no pool apart"):
+    with pytest.raises(InputError, match="no pool is left"):
         Building(Config.parse(SITES, folder=wards)).new_weights()
 
 

@@ -246,9 +246,9 @@ def test_an_array_that_claims_more_than_it_holds_sets_no_memory_aside(tmp_path):
     [
         ({"pictures": IMAGES, "labels": LABELS}, "no array images or .* arrays are pictures, lab"),
         ({"images": IMAGES}, "no array labels or y"),
-        ({"images": IMAGES, "labels": LABELS[:4]}, "5 points and the labels have shape"),
-        ({"images": IMAGES, "labels": LABELS + np.inf}, "label of point 0 .* is inf; give whole"),
-        ({"images": IMAGES, "labels": LABELS + np.nan}, "label of point 0 .* is nan; give whole"),
+        ({"images": IMAGES, "labels": LABELS[:4]}, "5 samples and the labels have shape"),
+        ({"images": IMAGES, "labels": LABELS + np.inf}, "label of sample 0 .* is inf; give whole"),
+        ({"images": IMAGES, "labels": LABELS + np.nan}, "label of sample 0 .* is nan; give whole"),
         ({"images": IMAGES + np.nan, "labels": LABELS}, "point 0 .* not a finite number"),
         ({"images": IMAGES.astype(int) * 100, "labels": LABELS}, "0 to 255"),
         ({"images": IMAGES[:, 0] + 1e39, "labels": LABELS}, "point 0 .* infinite or too large"),
@@ -264,7 +264,7 @@ def test_an_array_that_claims_more_than_it_holds_sets_no_memory_aside(tmp_path):
             {"images": IMAGES, "labels": LABELS.astype(int) * 10**6},
             "point 1 .* must lie in 0 to 9999",
         ),
-        ({"images": IMAGES, "labels": LABELS * 0}, "all points of a.npz have one label"),
+        ({"images": IMAGES, "labels": LABELS * 0}, "all samples of a.npz have one label"),
         ({"images": IMAGES, "labels": LABELS * 1j}, "whole numbers or texts"),
         ({"images": IMAGES.astype(str), "labels": LABELS}, "inputs of a.npz must be numbers"),
         ({"x": IMAGES[:, 0] / np.float32(0.1), "y": LABELS, "sites": LABELS[:2]}, "sites must be"),
@@ -337,7 +337,7 @@ def test_columns_may_be_left_out_or_read_as_kinds(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        ("", {}, "is empty; it must hold a line"),
+        ("", {}, "is empty; it must have a line"),
         ("site,age,ill\n", {}, "no rows below its header"),
         (TABLE, {"label": None}, "which column .* learned .*site, age, colour, kind, ill"),
         (TABLE, {"label": "sick"}, "no column 'sick' for the label; its columns are site, age"),
@@ -354,7 +354,7 @@ def test_columns_may_be_left_out_or_read_as_kinds(tmp_path):
         (TABLE.replace("60", "6_0"), {}, 'line 5 .* has "6_0" in column age'),
         (TABLE.replace("60,,1", "60,1"), {}, "line 5 .* has 4 cells, the header 5"),
         (TABLE.replace("kind", "age"), {}, "the column 'age' twice"),
-        (TABLE.replace(",yes", ",no"), {}, "all points of t.csv have one label"),
+        (TABLE.replace(",yes", ",no"), {}, "all samples of t.csv have one label"),
         (TABLE, {"label_above": 1}, "labels that are numbers; ill .* are not"),
         (TABLE, {"label": "kind", "label_above": float("nan")}, "finite number; got nan"),
         ("ill,a\n" + "x,\ny,\n", {"site": None}, "column a .* is empty"),
@@ -447,7 +447,7 @@ def test_pools_depend_on_the_seed_and_must_leave_a_rest():
     assert whole.split(50, seed=1)[0].sha256 == whole.split(50, seed=1)[0].sha256
     assert whole.split(50, seed=1)[0].sha256 != whole.split(50, seed=2)[0].sha256
     for sizes in ((60, 40), (0,), (101,)):
-        with pytest.raises(InputError, match="cannot be dealt from 100 points"):
+        with pytest.raises(InputError, match="cannot be taken from 100 samples"):
             whole.split(*sizes)
 
 
@@ -501,7 +501,7 @@ def test_a_column_that_says_nothing_stays_finite():
     columns = Dataset(inputs, [0, 1, 0]).columns
     prepared = Preparation.fit(inputs[:2], columns).apply(inputs)
     assert prepared.tolist() == [[0, 1, 0, 0], [0, 1, 0, 0], [5, 0, 1, 0]]
-    with pytest.raises(InputError, match="no training points"):
+    with pytest.raises(InputError, match="no training samples"):
         Preparation.fit(inputs[:0], columns)
 
 
@@ -574,7 +574,7 @@ def test_a_label_that_is_no_number_is_refused_with_its_line(tmp_path, word, abov
 @pytest.mark.parametrize("above", [-1, 300])
 def test_a_threshold_that_all_labels_are_on_one_side_of_is_refused(tmp_path, above):
     file = written(tmp_path, range(10))
-    with pytest.raises(InputError, match=f"label_above = {above} gives all points .* from 0 to 9"):
+    with pytest.raises(InputError, match=f"label_above = {above} gives all samples .* from 0 to 9"):
         load_data(file, label="y", site="s", label_above=above)
 
 

@@ -78,10 +78,10 @@ def test_bad_bands_are_refused(hard, easy, words):
 
 def test_a_band_without_points_says_so():
     with pytest.raises(
-        InputError, match="no point is in the hard band: 1 of 2 points have a score"
+        InputError, match="no sample is in the hard band: 1 of 2 samples have a score"
     ):
         Bands(hard=(50, 60), easy=(0, 50)).pools(scores([1, math.nan]))
-    with pytest.raises(InputError, match="no point has a score yet"):
+    with pytest.raises(InputError, match="no sample has a score yet"):
         scores([math.nan]).summary()
 
 

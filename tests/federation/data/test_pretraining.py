@@ -121,7 +121,7 @@ def test_without_validation_points_nothing_is_claimed():
     found = pretrain(linear, *TRAIN, batches=2)
     assert np.isnan(found.accuracy)
     assert found.record == ()
-    with pytest.raises(InputError, match="needs validation points"):
+    with pytest.raises(InputError, match="needs validation samples"):
         pretrain(linear, *TRAIN, until=0.5)
 
 
@@ -176,9 +176,9 @@ def test_other_files_are_told_from_weights(tmp_path, array, notes):
     [
         ({"batches": 0}, "batches must be at least 1; got 0"),
         ({"look_every": 0}, "look_every must be at least 1"),
-        ({"batch_size": 0}, "a batch must have a point or more"),
-        ({"learning_rate": 0}, "learning rate be above 0"),
-        ({"learning_rate": float("nan")}, "learning rate be above 0"),
+        ({"batch_size": 0}, "a batch must have at least one sample"),
+        ({"learning_rate": 0}, "learning rate must be above 0"),
+        ({"learning_rate": float("nan")}, "learning rate must be above 0"),
         ({"inputs": TRAIN[0][:0], "labels": TRAIN[1][:0]}, "0 inputs came with 0 labels"),
         ({"labels": TRAIN[1][:5]}, "90 inputs came with 5 labels"),
         ({"learning_rate": 1e38}, "at batch 2 with the learning rate 1e.38; choose a smaller one"),

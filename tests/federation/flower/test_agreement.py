@@ -248,7 +248,7 @@ def test_pledges_are_used_up_in_the_same_round(form, ends, plan):
     local, strategy = assert_agree(started(), algorithm, plan=plan)
     assert len(local.samples) < 40
     assert np.isfinite(local.accuracy[-1]).all()
-    assert strategy.stopped == "PLEDGED has nothing more to ask of anybody"
+    assert strategy.stopped == "PLEDGED needs no more samples from any client"
 
 
 @pytest.mark.parametrize("form", ["local", "pooled"])
@@ -297,7 +297,7 @@ def test_who_is_released_leaves_with_the_same_model_in_the_same_round(form, plan
     # Nobody brings anything any more, whoever of the others is still short.
     assert set(local.checkpoints) >= {"client 0", "client 2"}
     assert len({tuple(row > 0) for row in local.samples}) > 1
-    assert strategy.stopped == "RELEASE has nothing more to ask of anybody"
+    assert strategy.stopped == "RELEASE needs no more samples from any client"
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])

@@ -219,7 +219,7 @@ def test_all_points_are_drawn_where_there_is_no_quota():
         ({"quota": -2}, "quota of -2"),
         ({"quota": 21}, "quota of 21: it must be from 1 to 20"),
         ({"drawn": -1}, "drawn of -1"),
-        ({"num_points": 19}, "said it has 19 points and has 20 now"),
+        ({"num_points": 19}, "said that it has 19 samples and has 20 now"),
     ],
 )
 def test_an_order_that_no_honest_server_gives_is_refused(changes, words):
@@ -265,7 +265,7 @@ def test_a_nodes_own_limit_holds_whatever_the_server_asks():
     assert set(watched[1].seen) == set(range(5))
     assert sum(strategy.label_counts["client 1"]) == 5
     plan = {"client 0": 9, "client 1": 6, "client 2": 9}
-    with pytest.raises(InputError, match="asks client 1 for 6 points and it has 5"):
+    with pytest.raises(InputError, match="asks client 1 for 6 samples and it has 5"):
         run(FedAvg(requirements=0.9, plan=plan), federation, nodes)
 
 
@@ -282,7 +282,7 @@ def test_a_greedy_server_gets_no_more_than_the_limit():
             [Message(content, dst_node_id=node.node_id, message_type="train")]
         )
         assert reply.has_error() == (said == 20)
-    assert "said it has 20 points and has 5 now" in reply.error.reason
+    assert "said that it has 20 samples and has 5 now" in reply.error.reason
 
 
 @pytest.mark.parametrize("limit", [-1, 2.5, True, "5"])

@@ -90,7 +90,7 @@ def test_who_runs_out_of_points_is_sent_no_further_model_and_the_reserve_stands_
     # The others are sent every model, the last one too.
     for place in (1, 2):
         assert_array_equal(models_seen(nodes, place)["evaluate", 10], models[10])
-    assert strategy.stopped == "EARNED has nothing more to ask of anybody"
+    assert strategy.stopped == "EARNED needs no more samples from any client"
 
 
 def test_the_local_loop_does_the_same():
@@ -274,7 +274,7 @@ def test_who_is_out_does_not_hold_up_the_end_at_the_goal():
     goals = {"client 0": 1.0, "client 1": 0.01, "client 2": 0.01}
     strategy = Earned(requirements=goals, plan=PLAN, stop_at_goal=2, **OPTIONS)
     run(strategy, federation, nodes, rounds=50)
-    assert strategy.stopped == "everybody has the accuracy it wants"
+    assert strategy.stopped == "every client reaches its goal"
     assert len(strategy.history.samples) == 2
 
 
@@ -323,6 +323,6 @@ def test_changes_that_cannot_be_are_refused(changes):
 def test_other_strategies_still_refuse_a_plan_that_asks_for_too_much():
     from fedaccord.federation.remote.ledger import Ledger
 
-    with pytest.raises(InputError, match="asks a for 9 points and it has 5"):
+    with pytest.raises(InputError, match="asks a for 9 samples and it has 5"):
         Ledger(FedAvg(), {"a": 5}, requirements=0.5, quotas={"a": 9})
     assert Ledger(Rule(), {"a": 5}, requirements=0.5, quotas={"a": 9}).contributions == [5]

@@ -412,7 +412,7 @@ def test_bad_input_is_told_as_such_before_anything_starts(
 def test_clients_that_learn_alone_need_no_federation():
     with (
         FlowerEngine(small_federation()) as engine,
-        pytest.raises(InputError, match=r'Solo has clients learn alone, .* use the engine "local"'),
+        pytest.raises(InputError, match=r'Solo trains clients alone, .* use the engine "local"'),
     ):
         list(engine.finished([small_run(Solo(), (30, 24, 40))]))
 

@@ -154,7 +154,7 @@ def test_names_that_look_alike_have_files_of_their_own():
 
 
 def test_names_that_some_systems_take_for_one_are_refused(tmp_path):
-    with pytest.raises(InputError, match="Hill and hill are too much alike"):
+    with pytest.raises(InputError, match="Hill and hill are too similar"):
         make_keys(tmp_path / "keys", ["Hill", "hill"])
     assert not (tmp_path / "keys").exists()
 
@@ -163,9 +163,9 @@ def test_names_that_some_systems_take_for_one_are_refused(tmp_path):
     ("names", "words"),
     [
         (["Hill", "Hill"], "Hill is named twice"),
-        ([" "], "letters that can be seen"),
-        (["a\nb"], "letters that can be seen"),
-        (["\u202eevil"], "letters that can be seen"),
+        ([" "], "visible letters"),
+        (["a\nb"], "visible letters"),
+        (["\u202eevil"], "visible letters"),
     ],
 )
 def test_names_that_are_none_are_refused(tmp_path, names, words):

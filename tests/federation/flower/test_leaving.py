@@ -122,7 +122,7 @@ def test_release_is_a_strategy_with_its_settings():
     result = run(strategy, federation, nodes, rounds=60)
     assert strategy.history.satisfied.all()
     assert sorted(strategy.checkpoints) == list(federation.names)
-    assert strategy.stopped == "RELEASE has nothing more to ask of anybody"
+    assert strategy.stopped == "RELEASE needs no more samples from any client"
     rounds = len(strategy.history.samples)
     assert rounds < 60
     assert all(config_of(m)["server-round"] <= rounds for _, m in heard(nodes, "train"))
@@ -157,7 +157,7 @@ def test_pledged_is_a_strategy_that_trains_to_a_plan_and_ends():
     assert history.unique[-1].tolist() == [10, 0, 30]
     assert history.algorithm["commitment"] == (10, 0, 30)
     assert np.isfinite(history.final).all()
-    assert strategy.stopped == "PLEDGED has nothing more to ask of anybody"
+    assert strategy.stopped == "PLEDGED needs no more samples from any client"
 
 
 def test_without_a_plan_all_points_are_pledged():

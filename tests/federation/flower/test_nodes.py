@@ -146,7 +146,7 @@ def test_of_two_nodes_with_one_name_the_second_is_left_out_and_named():
     (text,) = texts(strategy)
     assert text == (
         "client 1 is there already, as node 101; node 77 says it is client 1 too, and is left out "
-        "as long as the other is there"
+        "while the other is connected"
     )
     assert strategy.history.samples.tolist() == [[4, 4, 4]] * 2
     assert [m.metadata.message_type for m in double.heard] == ["query"]
@@ -265,7 +265,7 @@ def test_a_node_without_a_name_takes_part_and_is_told():
     run(strategy, federation, nodes, rounds=1)
     assert strategy.history.clients == ("client 0", "client 2", "node 77")
     (text,) = texts(strategy)
-    assert text.startswith("node 77 has no name, so that its weight is lost if it comes back")
+    assert text.startswith("node 77 has no name, so its weight is lost if it comes back")
 
 
 def test_nobody_keeps_a_node_without_a_name_out_by_its_name():
@@ -279,7 +279,8 @@ def test_nobody_keeps_a_node_without_a_name_out_by_its_name():
     assert strategy.history.clients == ("client 0", "client 2", "node 101")
     assert list(heard([thief], "train")) == []
     assert any(
-        "node 77 cannot be asked who it is: its name, node 101, is of the kind" in text
+        "node 77 could not be asked for its name: its name, node 101, looks like the name "
+        "of" in text
         for text in texts(strategy)
     )
 
@@ -309,7 +310,7 @@ def test_a_name_that_would_spoil_a_log_is_refused(name, caplog):
     # It is asked so often and no more.
     assert len(odd.heard) <= 3
     for text in texts(strategy):
-        assert text.startswith("node 77 cannot be asked who it is: its name, ")
+        assert text.startswith("node 77 could not be asked for its name: its name, ")
         assert text.isprintable()
         assert len(text) < 300
     for record in caplog.records:
@@ -407,7 +408,7 @@ def test_a_member_that_comes_late_with_too_few_points_does_not_end_the_run():
     strategy = FedAvg(requirements=0.9, plan=plan, batch_size=4, node_deadline=0)
     run(strategy, federation, nodes, rounds=3, evaluate_fn=after(1, come))
     assert texts(strategy)[1] == (
-        "client 1 cannot train: the plan asks client 1 for 25 points and it has 24; plan again "
+        "client 1 cannot train: the plan asks client 1 for 25 samples and it has 24; plan again "
         "with a limit of 24 for client 1"
     )
     assert strategy.history.samples.tolist() == [[4, 0, 4]] * 3
@@ -427,8 +428,8 @@ def test_who_comes_back_with_other_points_does_not_train():
     strategy = FedAvg(requirements=requirements_of(federation), batch_size=4)
     run(strategy, federation, [*nodes, back], rounds=3, evaluate_fn=after(1, swap))
     assert texts(strategy)[0] == (
-        "client 1 cannot train: client 1 had 24 points and came back with 20, so that it would "
-        "draw others; let it have the same points until the run is over"
+        "client 1 cannot train: client 1 had 24 samples and came back with 20; give it the same "
+        "samples until the run is over, or it would draw different ones"
     )
     assert strategy.history.samples.tolist() == [[4, 4, 4], [4, 0, 4], [4, 0, 4]]
     assert "it would draw others" in texts(strategy)[1]
@@ -446,7 +447,7 @@ def test_who_says_points_that_cannot_be_is_left_out(points):
     strategy = FedAvg(requirements=0.9, batch_size=4)
     run(strategy, federation, nodes, rounds=1)
     assert strategy.history.clients == ("client 0", "client 2")
-    start = "client 1 cannot be asked who it is: its num-points is"
+    start = "client 1 could not be asked for its name: its num-points is"
     assert texts(strategy)[0].startswith(start)
 
 
@@ -455,7 +456,7 @@ def test_an_app_that_answers_no_query_is_named():
     strategy = FedAvg(requirements=0.9, batch_size=4)
     run(strategy, federation, [*nodes_of(federation), Node(ClientApp(), node_id=77)], rounds=4)
     assert set(texts(strategy)) == {
-        "node 77 cannot be asked who it is: it reports: <class 'ValueError'>:<'No query function "
-        "registered with name 'default''>"
+        "node 77 could not be asked for its name: it reports: <class 'ValueError'>:<'No query "
+        "function registered with name 'default''>"
     }
     assert len(strategy.remarks) == 3

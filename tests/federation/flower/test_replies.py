@@ -169,7 +169,7 @@ def test_more_than_was_allotted_is_not_believed():
         assert_array_equal(result.arrays[name].numpy(), array.numpy())
     assert_array_equal(strategy.history.samples, honest.history.samples)
     assert [remark.text for remark in strategy.remarks] == [
-        f"{BAD} says it used 400 samples in round {n} and was allotted 4; it weighs as 4"
+        f"{BAD} says it used 400 samples in round {n} and was allotted 4; it counts as 4"
         for n in (1, 2)
     ]
 
@@ -283,7 +283,7 @@ def test_training_ends_where_everybodys_model_is_not_finite():
         tampering(node, "train", put(lambda a: a * np.nan), rounds=[2])
     strategy = FedAvg(requirements=0.9, batch_size=4)
     result = run(strategy, federation, nodes, rounds=5)
-    assert strategy.stopped.startswith("training diverged: what came back is not finite")
+    assert strategy.stopped.startswith("training diverged: the clients' replies are not finite")
     assert strategy.history.diverged
     assert len(strategy.history.samples) == 2
     assert strategy.history.samples[1].tolist() == [4, 4, 4]
@@ -374,7 +374,7 @@ def test_replies_of_nobody_second_ones_and_those_for_others_are_odd():
     found, odd = match_replies([stranger, first, second, forged], asked)
     assert found == {"a": first}
     assert odd == [
-        ("node 9", "replied and was not asked; the reply is dropped"),
+        ("node 9", "replied without being asked; the reply is dropped"),
         ("a", "replied twice; the second reply is dropped"),
         ("node 7", "replied in place of b; the reply is dropped"),
     ]
@@ -403,7 +403,7 @@ def test_odd_replies_are_remarked_on(caplog):
     run(strategy, federation, nodes, rounds=1)
     assert [remark.text for remark in strategy.remarks] == [
         "client 0 replied twice; the second reply is dropped (round 1)",
-        "node 77 replied and was not asked; the reply is dropped (round 1)",
+        "node 77 replied without being asked; the reply is dropped (round 1)",
     ]
     assert strategy.remarks[0].text in caplog.messages
     assert strategy.history.samples.tolist() == [[4, 4, 4]]
@@ -419,7 +419,7 @@ def test_numbers_that_make_the_model_infinite_leave_it_as_it_was(optimizer, rate
     result = run(strategy, federation, nodes, rounds=3)
     (remark,) = strategy.remarks
     assert (remark.round, remark.client) == (2, BAD)
-    assert "more than anybody else" in remark.text
+    assert "more than any other client" in remark.text
     assert strategy.stopped is None
     # What was drawn for nothing is drawn again, so it is as if that round had not been.
     assert strategy.history.samples.tolist() == [[4, 4, 4], [0, 0, 0], [4, 4, 4]]
@@ -448,5 +448,5 @@ def test_who_has_no_validation_points_is_told_so(goal_points):
     strategy = MwFed(requirements=0.9, batch_size=4, goal_points=goal_points)
     run(strategy, federation, nodes, rounds=1)
     assert [remark.text for remark in strategy.remarks] == [
-        f"{BAD} is left out of round 1: it has no validation points; give it some"
+        f"{BAD} is left out of round 1: it has no validation samples; give it some"
     ]

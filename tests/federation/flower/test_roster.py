@@ -120,7 +120,7 @@ def test_a_node_that_never_answers_holds_up_nobody_for_longer_than_the_deadline(
     strategy = FedAvg(requirements=0.9, node_deadline=0.01)
     with pytest.raises(
         NodesError,
-        match="1 of 2 clients are there; connected, and have not said yet who they are: node 77",
+        match="1 of 2 clients are there; connected, but not yet known by name: node 77",
     ):
         run(strategy, federation, [nodes[0], mute])
 
@@ -155,7 +155,7 @@ def test_a_node_that_is_there_is_waited_for_until_it_has_said_who_it_is(late):
 def test_clients_without_any_point_are_no_federation():
     federation = started()
     nodes = nodes_of(federation, most_points=lambda context: 0)
-    with pytest.raises(InputError, match="nobody has any point to bring"):
+    with pytest.raises(InputError, match="no client has any samples"):
         run(FedAvg(requirements=0.9), federation, nodes)
 
 
@@ -163,7 +163,7 @@ def test_a_plan_above_what_a_client_has_ends_before_the_first_round():
     federation = started()
     nodes = nodes_of(federation)
     strategy = FedAvg(requirements=0.9, plan={"client 0": 5, "client 1": 25, "client 2": 5})
-    with pytest.raises(InputError, match="asks client 1 for 25 points and it has 24; plan again"):
+    with pytest.raises(InputError, match="asks client 1 for 25 samples and it has 24; plan again"):
         run(strategy, federation, nodes)
     assert not list(heard(nodes, "train"))
 

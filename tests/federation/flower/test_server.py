@@ -305,7 +305,7 @@ def test_rounds_after_the_end_do_nothing():
     evaluated = []
     strategy = FedAvg(requirements=0.01, stop_at_goal=2)
     run(strategy, federation, nodes, rounds=9, evaluate_fn=lambda n, _: evaluated.append(n))
-    assert strategy.stopped == "everybody has the accuracy it wants"
+    assert strategy.stopped == "every client reaches its goal"
     assert len(strategy.history.samples) == 2
     assert asked(nodes, "train", "server-round")["client 0"] == [1, 2]
     assert evaluated == [0, 1, 2]
@@ -356,7 +356,7 @@ def test_one_client_and_one_round_will_do():
     run(strategy, federation, rounds=1)
     assert strategy.history.samples.tolist() == [[4]]
     assert strategy.history.satisfied.tolist() == [True]
-    with pytest.raises(InputError, match=r"2 clients are wanted, and .* name 1"):
+    with pytest.raises(InputError, match=r"at least 2 clients must take part, but .* name 1"):
         run(FedAvg(requirements={"client 0": 0.5}), federation)
 
 

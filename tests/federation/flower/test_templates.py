@@ -92,7 +92,7 @@ def test_an_app_is_called_as_nearly_as_its_folder_as_flower_and_python_allow(
 
 @pytest.mark.parametrize("folder", ["", "...", "!?", "日本", "Харків"])
 def test_a_folder_whose_name_makes_no_package_is_refused(folder):
-    with pytest.raises(InputError, match="name it otherwise"):
+    with pytest.raises(InputError, match="choose another name"):
         app_names(folder)
 
 
@@ -229,7 +229,7 @@ def test_a_link_that_leads_nowhere_is_no_folder(tmp_path):
 
 
 def test_the_root_of_all_folders_has_no_name():
-    assert_refused(run("flower", "init", "/"), "name it otherwise")
+    assert_refused(run("flower", "init", "/"), "choose another name")
 
 
 def test_a_name_too_long_for_a_folder_is_told(tmp_path):

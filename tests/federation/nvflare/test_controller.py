@@ -113,7 +113,7 @@ def test_training_ends_when_all_have_their_goals(tmp_path):
     assert controller.run_in(tmp_path, sites_of()) is None
     result = load_run(tmp_path)
     assert len(result.history.samples) == 2
-    assert result.stopped == "everybody has the accuracy it wants"
+    assert result.stopped == "every client reaches its goal"
 
 
 # Who gets which model.
@@ -267,7 +267,7 @@ def test_an_old_nvflare_is_refused(version):
 def test_a_plan_above_what_a_site_has_ends_the_run(tmp_path):
     panic = controller_of(fedavg(), plan=(9, 10, 40)).run_in(tmp_path, sites_of())
     assert panic == (
-        "the plan asks site-1 for 9 points and it has 8; plan again with a limit of 8 for site-1"
+        "the plan asks site-1 for 9 samples and it has 8; plan again with a limit of 8 for site-1"
     )
 
 
@@ -382,7 +382,10 @@ def test_nvflare_can_end_the_job(tmp_path):
         ({"requirements": {"a": 2}}, "requirement of a must be an accuracy"),
         ({"plan": {"a": 3}}, "no contribution"),
         ({"seed": -1}, "zero or more"),
-        ({"min_clients": 4}, "4 sites are wanted, and the requirements or the plan name 3"),
+        (
+            {"min_clients": 4},
+            "at least 4 sites must take part, but the requirements or the plan name 3",
+        ),
         ({"min_clients": 0}, "min_clients must be"),
         ({"timeout": 0}, "timeout must be"),
         ({"folder": "a/b"}, "folder must be the name of one folder"),

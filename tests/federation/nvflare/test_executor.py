@@ -41,7 +41,7 @@ def test_a_site_says_what_it_may():
     ("options", "kind", "words"),
     [
         ({}, "train", "the server did not say server-round"),
-        ({}, "submit_model", "this executor knows introduce, train, validate"),
+        ({}, "submit_model", "this executor can run introduce, train, validate"),
         ({"model": "nowhere:Net"}, "introduce", "model is nowhere:Net, which cannot be imported"),
         ({"data": "os:missing"}, "introduce", "data is os:missing, which cannot be imported"),
     ],

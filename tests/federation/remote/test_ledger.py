@@ -127,7 +127,7 @@ def test_an_order_says_what_the_draws_go_by():
 def test_points_are_learnt_once():
     ledger = book()
     ledger.learn_points("south", 20)
-    with pytest.raises(InputError, match="south had 20 points and came back with 19"):
+    with pytest.raises(InputError, match="south had 20 samples and came back with 19"):
         ledger.learn_points("south", 19)
     assert ledger.train_order("south", 1, 1).num_points == 20
 
@@ -167,8 +167,8 @@ def test_a_plan_of_whole_points_is_not_rounded(values):
     ("requirements", "plan", "words"),
     [
         (0.8, {"north": 0.0, "south": 0}, "asks no client for any sample"),
-        (0.8, {"north": 1e30, "south": 1}, r"asks north for 1e\+30 points, which nobody has"),
-        (0.8, Allocation([1, 2]), "does not say whose its contributions are"),
+        (0.8, {"north": 1e30, "south": 1}, r"asks north for 1e\+30 samples, which no client has"),
+        (0.8, Allocation([1, 2]), "does not name the agents of its contributions"),
         (0.8, Allocation([1, 2], ["a", "a"]), "a is named twice"),
         ({"north": 0.8}, {"north": 1, "east": 2}, "east is not an agent of the game"),
         ({"north": 0.8, "south": 0.8}, {"north": 1, "souht": 1}, "did you mean south"),

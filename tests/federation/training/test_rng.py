@@ -213,5 +213,5 @@ def test_points_that_were_not_drawn_yet_can_be_released():
     kept.resize(4)
     assert kept.unique == 4
     assert sorted(kept.draw(4).tolist()) == sorted(first + fourth)
-    with pytest.raises(InputError, match="Hill cannot take back points that it has drawn already"):
+    with pytest.raises(InputError, match="Hill cannot take back samples that it has drawn already"):
         kept.resize(3)

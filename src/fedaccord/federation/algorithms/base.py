@@ -308,6 +308,6 @@ def _check_is_dataclass(kind: type) -> None:
         if declared and "__dataclass_fields__" not in vars(owner):
             name = next(iter(declared))
             raise InputError(
-                f"{owner.__name__} declares {name} and is no dataclass, so it would be ignored; "
+                f"{owner.__name__} declares {name} and is not a dataclass, so it would be ignored; "
                 "put @dataclass(frozen=True, kw_only=True) above the class"
             )

@@ -35,7 +35,7 @@ class FedProx(FedAvg):
         super().__post_init__()
         check_real("mu", self.mu, least=0)
         if self.form != "local":
-            raise InputError('FedProx changes clients\' own steps: it needs form = "local"')
+            raise InputError('FedProx changes the steps of clients: it needs form = "local"')
 
     @property
     def proximal(self) -> float:

@@ -194,5 +194,5 @@ def check_points(name: str, given: Sequence[int]) -> tuple[int, ...]:
     given: its value.
     """
     if not isinstance(given, list | tuple) or not all(type(n) is int and n >= 0 for n in given):
-        raise InputError(f"{name} must be a list of whole numbers of points; got {given!r}")
+        raise InputError(f"{name} must be a list of whole numbers of samples; got {given!r}")
     return tuple(given)

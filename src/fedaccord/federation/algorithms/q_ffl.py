@@ -44,7 +44,9 @@ class QFfl(Algorithm):
         super().__post_init__()
         check_real("q", self.q, least=0)
         if self.form != "pooled" or self.optimizer != "sgd":
-            raise InputError('q-FFL steps by itself: it needs form = "pooled", optimizer = "sgd"')
+            raise InputError(
+                'q-FFL takes its own steps, so it needs form = "pooled" and optimizer = "sgd"'
+            )
 
     def heard(self, state: Any, losses: Vector) -> Vector:
         """Keep the losses for the step that follows."""

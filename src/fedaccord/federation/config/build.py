@@ -136,8 +136,8 @@ class Building:
         """The points, divided."""
         if self.data.sites is not None:
             raise InputError(
-                f"{self.data.source} has sites, which keep their points: there is no pool apart "
-                "from them to score or to pre-train on"
+                f"{self.data.source} has sites, which keep all their samples: no pool is left to "
+                "score or to pre-train on"
             )
         if self.data.kind != "classes":
             raise InputError(
@@ -169,8 +169,8 @@ class Building:
             scores = Scores.load(wanted.scores)
             if scores.pool != pool.sha256:
                 raise InputError(
-                    f"the scores in {wanted.scores} are of other points than this config deals: "
-                    "score these with 'fedaccord difficulty'"
+                    f"the scores in {wanted.scores} are for other samples than this config has: "
+                    "score its samples with 'fedaccord difficulty'"
                 )
             return scores
         return self.new_scores(wanted.method, wanted.options)
@@ -188,7 +188,7 @@ class Building:
         beside = "pretraining" if method == "loss" else "validation"
         other = getattr(pools, beside)
         if other is None:
-            raise InputError(f"difficulty by {method} needs points in [pools] {beside}; give some")
+            raise InputError(f"difficulty by {method} needs samples in [pools] {beside}; add some")
         what = ("scores", method, options, seed, other.sha256, pools.agents.sha256, self._network)
         digest = _digest(*what)
 
@@ -214,7 +214,7 @@ class Building:
                 **options,
             )
 
-        stage = f"scoring {len(pools.agents):,} points by {method}"
+        stage = f"scoring {len(pools.agents):,} samples by {method}"
         return self._read_or_make(f"scores-{digest}.npz", Scores, stage, make)
 
     @cached_property
@@ -229,9 +229,9 @@ class Building:
         # Those made elsewhere do not say on what, and are taken.
         if seen is not None and (pool is None or seen != pool.sha256):
             raise InputError(
-                f"the weights in {path} were pre-trained on other points than this config keeps "
-                "for it, maybe on its agents': pre-train again with 'fedaccord pretrain CONFIG', "
-                "or give [pools] as it was then"
+                f"the weights in {path} were pre-trained on other samples than this config has in "
+                "that pool, perhaps on its agents': pre-train again with 'fedaccord pretrain "
+                "CONFIG', or restore the earlier [pools]"
             )
         return weights
 
@@ -239,7 +239,7 @@ class Building:
         """Pre-train the network, or read the weights that are kept."""
         wanted, pools, seed = self.config.pretraining, self.pools, self.config.pools.seed
         if pools.pretraining is None:
-            raise InputError("pre-training needs points in [pools] pretraining; give some")
+            raise InputError("pre-training needs samples in [pools] pretraining; add some")
         options = {k: v for k, v in dataclasses.asdict(wanted).items() if k != "weights"}
         learnt, measured = pools.pretraining, pools.validation
         seen = (learnt.sha256, None if measured is None else measured.sha256)
@@ -251,7 +251,7 @@ class Building:
             return dataclasses.replace(made, provenance=known)
 
         digest = _digest("weights", options, seed, seen, self._network)
-        stage = f"pre-training on {len(learnt):,} points"
+        stage = f"pre-training on {len(learnt):,} samples"
         return self._read_or_make(f"weights-{digest}.npz", PretrainedWeights, stage, make)
 
     def search(
@@ -266,7 +266,7 @@ class Building:
 
         if self.pools.pretraining is None or self.pools.validation is None:
             raise InputError(
-                "a search needs points in [pools] pretraining and [pools] validation; give some"
+                "a search needs samples in [pools] pretraining and [pools] validation; add some"
             )
         train, validation = self._prepare_pools()
         assert validation is not None
@@ -306,8 +306,8 @@ class Building:
             section, _, key = name.partition(".")
             if section in OF_POOLS and name not in BESIDE_SITES:
                 raise InputError(
-                    f"{self.data.source} has sites, which are the agents with their own "
-                    f"points: leave out [{section}] {key}"
+                    f"{self.data.source} has sites, which are the agents and have their own "
+                    f"samples: leave out [{section}] {key}"
                 )
         weights = self.config.pretraining.weights
         return SiteDealer(

@@ -229,8 +229,8 @@ def _expand(path: str) -> Path:
         if "\0" not in path:
             return Path(path).expanduser()
     except RuntimeError as error:
-        raise InputError(f"{path!r} is no path ({error}); write it in full") from None
-    raise InputError(f"{path!r} is no path: it has a character of code 0; take it out")
+        raise InputError(f"{path!r} is not a path ({error}); write it in full") from None
+    raise InputError(f"{path!r} is not a path: it has a character of code 0; take it out")
 
 
 def _locate(path: str, folder: Path | None) -> str:

@@ -91,7 +91,7 @@ class Preparation:
             nothing = frozen(np.empty(0))
             return cls(None, nothing, nothing, nothing)
         if len(inputs) == 0:
-            raise InputError("there are no training points to take medians and scales from")
+            raise InputError("there are no training samples to compute medians and scales from")
         values = np.asarray(inputs, dtype=np.float64)
         # A column of which the training points know nothing is filled with zeros: no information.
         known = ~np.isnan(values)
@@ -169,7 +169,7 @@ class Dataset:
         else:
             numbers = np.array(labels, dtype=np.float64)
         if kind == "classes" and len(named) < 2:
-            raise InputError(f"all points of {source} have one label; there is nothing to learn")
+            raise InputError(f"all samples of {source} have one label; there is nothing to learn")
         places = None
         if sites is not None:
             names, places = _read_labels(np.asarray(sites), site_names or None, len(points), "")
@@ -268,8 +268,8 @@ class Dataset:
         if any(size < 1 for size in sizes) or sum(sizes) + rest > len(self):
             wanted = " + ".join(f"{size:,}" for size in sizes) + " points" + " and a rest" * rest
             raise InputError(
-                f"pools of {wanted} cannot be dealt from {len(self):,} points; ask for smaller "
-                "ones, each of at least one point"
+                f"pools of {wanted} cannot be taken from {len(self):,} samples; use smaller pools, "
+                "each of at least one sample"
             )
         order = stream(seed, "pools").permutation(len(self))
         parts = np.split(order, np.cumsum(sizes))
@@ -279,8 +279,9 @@ class Dataset:
 def _read_inputs(inputs: NDArray[Any], source: str) -> NDArray[Any]:
     if not 2 <= inputs.ndim <= 4 or 0 in inputs.shape:
         raise InputError(
-            f"inputs of {source} must be a table (points x columns) or images (points x height x "
-            f"width, or points x channels x height x width), at least one; got shape {inputs.shape}"
+            f"inputs of {source} must be a table (samples x columns) or images (samples x height x "
+            "width, or samples x channels x height x width), at least one; got shape "
+            f"{inputs.shape}"
         )
     if inputs.dtype.kind not in "uifb":
         raise InputError(f"inputs of {source} must be numbers; got {inputs.dtype}")
@@ -299,7 +300,7 @@ def _read_inputs(inputs: NDArray[Any], source: str) -> NDArray[Any]:
     if bad.any():
         place = int(np.argwhere(bad)[0][0])
         what = "infinite or too large" if inputs.ndim == 2 else "not a finite number"
-        raise InputError(f"point {place} of {source} has a value that is {what}; leave it out")
+        raise InputError(f"sample {place} of {source} has a value that is {what}; leave it out")
     return values
 
 
@@ -310,7 +311,7 @@ def _read_labels(
     what, of = ("labels", f" of {source}") if source else ("sites", "")
     if labels.shape != (points,):
         raise InputError(
-            f"{what}{of} must be one per point: there are {points} points and the {what} have "
+            f"{what}{of} must be one per sample: there are {points} samples and the {what} have "
             f"shape {labels.shape}"
         )
     if labels.dtype.kind in "US":
@@ -330,7 +331,7 @@ def _read_labels(
     ):
         place = int(odd.argmax())
         raise InputError(
-            f"the label of point {place}{of} is {labels[place]}; give whole numbers or texts, or "
+            f"the label of sample {place}{of} is {labels[place]}; give whole numbers or texts, or "
             "label_above to tell large values from small ones"
         )
     if labels.dtype.kind not in "uibf":
@@ -340,7 +341,7 @@ def _read_labels(
     if least < 0 or most >= limit:
         place = int(labels.argmax() if most >= limit else labels.argmin())
         raise InputError(
-            f"the {what[:-1]} of point {place}{of} is {labels[place]}; it must lie in 0 to "
+            f"the {what[:-1]} of sample {place}{of} is {labels[place]}; it must lie in 0 to "
             f"{limit - 1}"
         )
     named = tuple(map(str, classes if classes is not None else range(most + 1)))

@@ -134,7 +134,7 @@ def run_trials(
     The arguments are those of `trial_scores`.
     """
     if not 0 < options.points <= len(pool):
-        raise InputError(f"a trial cannot draw {options.points} of {len(pool)} points; draw fewer")
+        raise InputError(f"a trial cannot draw {options.points} of {len(pool)} samples; draw fewer")
     if not 0 < options.target <= 1:
         raise InputError(
             f"the target must be an accuracy above 0 and at most 1; got {options.target}"

@@ -96,7 +96,7 @@ def _parse_idx(file: Any, dimensions: int, where: str) -> NDArray[np.uint8]:
             f"{'axes' if dimensions > 1 else 'axis'} does; is it the right file?"
         )
     if len(header) < 4 + 4 * dimensions:
-        raise InputError(f"{where} is cut short; fetch it again")
+        raise InputError(f"{where} is cut short; download it again")
     shape = tuple(int(size) for size in np.frombuffer(header, dtype=">u4", offset=4))
     size = math.prod(shape)
     if size > npz.LARGEST_BYTES:
@@ -106,7 +106,7 @@ def _parse_idx(file: Any, dimensions: int, where: str) -> NDArray[np.uint8]:
     content = file.read(size + 1)
     if len(content) != size:
         fault = "is cut short" if len(content) < size else "goes on after its last entry"
-        raise InputError(f"{where} {fault}: its header says {size} bytes follow; fetch it again")
+        raise InputError(f"{where} {fault}: its header says {size} bytes follow; download it again")
     return np.frombuffer(content, dtype=np.uint8).reshape(shape)
 
 
@@ -181,11 +181,11 @@ def _from_idx(place: Path, names: list[str], classes: tuple[str, ...], source: s
         if len(images) != len(labels):
             raise InputError(
                 f"{name.format('images-idx3')} in {place} has {len(images)} images and "
-                f"{name.format('labels-idx1')} {len(labels)} labels; fetch both again"
+                f"{name.format('labels-idx1')} {len(labels)} labels; download both again"
             )
         pairs.append((images, labels))
     if len({images.shape[1:] for images, _ in pairs}) > 1:
-        raise InputError(f"the images in {place} are not all of one size; fetch them again")
+        raise InputError(f"the images in {place} are not all of one size; download them again")
     inputs, labels = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     return Dataset(inputs, labels, classes=classes, source=source)
 

@@ -120,7 +120,7 @@ def pretrain(
     look_every: after how many batches to look whether it does.
     """
     if until is not None and validation is None:
-        raise InputError("training until an accuracy needs validation points to measure it on")
+        raise InputError("training until an accuracy needs validation samples to measure it on")
     for value, what in ((batches, "batches"), (look_every, "look_every")):
         if value < 1:
             raise InputError(f"{what} must be at least 1; got {value}")
@@ -178,7 +178,7 @@ def iterate_training(
         raise InputError(f"{len(inputs)} inputs came with {len(labels)} labels; give one per input")
     if batch_size < 1 or not 0 < learning_rate < math.inf:
         raise InputError(
-            "a batch must have a point or more and the learning rate be above 0; got "
+            "a batch must have at least one sample and the learning rate must be above 0; got "
             f"{batch_size} and {learning_rate:g}"
         )
     points, classes = tensors((inputs, labels))
@@ -256,7 +256,7 @@ class Scores:
         """Return the mean, the standard deviation and the range of the scores that are known."""
         known = self.values[~np.isnan(self.values)]
         if not len(known):
-            raise InputError("no point has a score yet; run more trials")
+            raise InputError("no sample has a score yet; run more trials")
         return {
             "points": len(known),
             "mean": float(known.mean()),
@@ -320,8 +320,8 @@ class Bands:
         for name, pool in (("hard", hard), ("easy", easy)):
             if not len(pool):
                 raise InputError(
-                    f"no point is in the {name} band: {len(order)} of {len(scores)} points have a "
-                    "score; widen the band or run more trials"
+                    f"no sample is in the {name} band: {len(order)} of {len(scores)} samples have "
+                    "a score; widen the band or run more trials"
                 )
         return hard, easy
 
@@ -351,7 +351,7 @@ def loss_scores(
     """
     if not 0 < holdout < len(reference):
         raise InputError(
-            f"the holdout must leave some of the {len(reference)} reference points to train on; "
+            f"the holdout must leave some of the {len(reference)} reference samples to train on; "
             f"got {holdout}"
         )
     started = time.perf_counter()

@@ -69,7 +69,8 @@ def search_hyperparameters(
     """
     if draws < 1 or not epochs > 0:
         raise InputError(
-            f"a search needs a draw or more and some training; got {draws} draws of {epochs} epochs"
+            f"a search needs at least one draw and some training; got {draws} draws of {epochs} "
+            "epochs"
         )
     description = {
         "model": digest_model(model),

@@ -70,14 +70,14 @@ def _split_labels(
     if np.isnan(labels).any():
         place = int(np.flatnonzero(np.isnan(labels))[0])
         raise InputError(
-            f"the label of point {place} of {path} is nan: fill it in or leave the point out"
+            f"the label of sample {place} of {path} is nan: fill it in or leave the sample out"
         )
     above = labels > level
     if above.all() or not above.any():
         low, high = labels.min(), labels.max()
         raise InputError(
-            f"label_above = {level:g} gives all points of {path} one label, for {name} goes from "
-            f"{low:g} to {high:g}; there is nothing to learn"
+            f"label_above = {level:g} gives all samples of {path} one label, because {name} goes "
+            f"from {low:g} to {high:g}; there is nothing to learn"
         )
     return above.astype(np.int64), [f"{name} <= {level:g}", f"{name} > {level:g}"]
 
@@ -187,8 +187,8 @@ def read_table(path: Path, expected: str) -> Sheet:
     read = read_rows(path, expected)
     if len(read.cells) < 2:
         raise InputError(
-            f"{path} {'has no rows below its header' if read.cells else 'is empty'}; it must hold "
-            "a line that names the columns and then a line for every point"
+            f"{path} {'has no rows below its header' if read.cells else 'is empty'}; it must have "
+            "a line that names the columns and then a line for every sample"
         )
     names, lines, rows = read.cells[0], read.lines[1:], read.cells[1:]
     if len(set(names)) < len(names):

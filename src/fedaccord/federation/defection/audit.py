@@ -697,7 +697,7 @@ def _hold_reserves(
         for client, wanted, there in zip(source.names, given + held, source.points, strict=True):
             if wanted > there:
                 raise InputError(
-                    f"the plan may ask {client} for {wanted:g} points, its reserve included, and "
+                    f"the plan may ask {client} for {wanted:g} samples, its reserve included, and "
                     f"it has {there}; lower its reserve"
                 )
         made[name] = made[name].reserving([int(n) for n in held])

@@ -15,7 +15,8 @@ ENDINGS = {
     "settled": "every contribution is within one step of the client's best response",
     "budget": "the budget ended before contributions settled: perhaps some clients could give less",
     "raised": "further trials needed contributions more than one step above the settled ones",
-    "circle": "best responses went in a circle: this is the cheapest plan of the circle that works",
+    "circle": "best responses went in a circle: this is the cheapest plan in the circle in which "
+    "all clients reach their goals",
 }
 
 

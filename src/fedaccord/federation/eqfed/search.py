@@ -233,8 +233,8 @@ class Search:
         bounds = self._judge.bounds(accuracies, self._judge.level(int(short.sum())))
         name, goal = self._names[neediest], self._judge.goals[neediest]
         raise UnreachableError(
-            f"no plan: {name} wants an accuracy of {goal:g}, and with everything that everybody "
-            f"has it gets {accuracies.mean(axis=0)[neediest]:.3f} on average under "
+            f"no plan: {name} wants an accuracy of {goal:g}, and with all samples of all clients "
+            f"it reaches {accuracies.mean(axis=0)[neediest]:.3f} on average under "
             f"{self._algorithm.name}; the nearest goal that it reaches with a probability of "
             f"{self._judge.confidence:g} is {max(math.floor(1000 * bounds[neediest]), 0) / 1000:g}"
         )

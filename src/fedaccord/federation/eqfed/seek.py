@@ -79,7 +79,7 @@ class SeekOptions:
             if self.budget < self.trials:
                 raise InputError(
                     f"a budget of {self.budget} runs is not enough for one plan in {self.trials} "
-                    "trials; give more of the one, or fewer of the other"
+                    "trials; use more runs, or fewer trials"
                 )
         check_whole("checks", self.checks, most=MOST_RUNS, expected=expected)
         for name in ("confidence", "step"):
@@ -185,8 +185,8 @@ def _split(source: Source, split: str | None, seed: int) -> tuple[bool, Source, 
         return anew, Halved(source, "first", seed=seed), Halved(source, "second", seed=seed)
     if not anew:
         raise InputError(
-            "the federation has the same points in every trial: split its validation points in "
-            '"halves", to verify on others than the plan was chosen by'
+            'the federation has the same samples in every trial: use split="halves", so that the '
+            "plan is verified on other validation samples than it was chosen by"
         )
     return anew, source, source
 
@@ -307,14 +307,15 @@ def _verify(
 def _check_algorithm(algorithm: Algorithm) -> None:
     if algorithm.trains_alone:
         raise InputError(
-            f"{algorithm.name} trains everybody alone, so that nobody's data is of use to others; "
-            "seek a plan for an algorithm that trains together, such as FedAvg"
+            f"{algorithm.name} trains each client alone, so no client's data helps another; seek a "
+            "plan for an algorithm that trains together, such as FedAvg"
         )
     if getattr(algorithm, "reserve", None) is not None:
         raise InputError(
-            f"{algorithm.name} has a reserve already; leave it out, for EQ-FED chooses it"
+            f"{algorithm.name} has a reserve already; leave it out, because EQ-FED chooses it"
         )
     if getattr(algorithm, "commitment", None) is not None:
         raise InputError(
-            f"{algorithm.name} has a commitment already; leave it out, for it is what is sought"
+            f"{algorithm.name} has a commitment already; leave it out, because EQ-FED searches for "
+            "it"
         )

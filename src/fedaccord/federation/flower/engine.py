@@ -103,13 +103,13 @@ class FlowerEngine(engines.LocalEngine):
     def _submit(self, run: Run) -> Future[History]:
         if run.algorithm.trains_alone:
             raise InputError(
-                f"{run.algorithm.name} has clients learn alone, for which there is no federation "
-                'to simulate: use the engine "local"'
+                f"{run.algorithm.name} trains clients alone, so there is no federation to "
+                'simulate: use the engine "local"'
             )
         if not run.algorithm.runs_anywhere or run.tactic is not None or run.goes_on:
             raise InputError(
-                f"{run.algorithm.name} with these options needs what Flower's clients do not send "
-                'here: use the engine "local"'
+                f"{run.algorithm.name} with these options needs data that Flower's clients do not "
+                'send here: use the engine "local"'
             )
         return super()._submit(run)
 

@@ -125,16 +125,16 @@ def _check_names(names: Sequence[str], keys: Keys) -> None:
     files: dict[str, str] = {}
     for name, path in keys.clients.items():
         if not name.strip() or not name.isprintable():
-            raise InputError(f"a client's name must be of letters that can be seen; got {name!r}")
+            raise InputError(f"a client's name must have visible letters; got {name!r}")
         # Some file systems take capital letters for small ones.
         other = files.setdefault(path.name.lower(), name)
         if other != name:
-            raise InputError(f"the names {other} and {name} are too much alike; change one")
+            raise InputError(f"the names {other} and {name} are too similar; change one")
         for file in (path, path.with_suffix(".pub")):
             if os.path.lexists(file):
                 raise InputError(
-                    f"{name} has a key already, {file}, which is not written over; leave {name} "
-                    "out, or move the file away if nobody needs it any more"
+                    f"{name} has a key already, {file}, which is not overwritten; leave {name} "
+                    "out, or move the file away if it is no longer needed"
                 )
     if len(keys.clients) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -147,16 +147,18 @@ def _check_server_files(keys: Keys, hosts: Sequence[str] | None) -> None:
     there = {p: os.path.lexists(p) for p in (keys.authority, keys.authority_key, *pair)}
     if hosts and any(there[path] for path in pair):
         raise InputError(
-            f"{keys.folder} has a server certificate already, which is not written over; leave "
-            "--host out, or move server.crt and server.key away to have new ones made"
+            f"{keys.folder} has a server certificate already, which is not overwritten; leave "
+            "--host out, or move server.crt and server.key away to make new ones"
         )
     missing = [path.name for path in pair if not there[path]]
     if len(missing) == 1:
-        raise InputError(f"{keys.folder} lacks {missing[0]}; put it back, or move the other away")
+        raise InputError(
+            f"{keys.folder} lacks {missing[0]}; put it back, or move the other file away"
+        )
     if missing and there[keys.authority] != there[keys.authority_key]:
         absent = next(p.name for p in (keys.authority, keys.authority_key) if not there[p])
         raise InputError(
-            f"{keys.folder} lacks {absent}, which it takes to make a server certificate; put it "
+            f"{keys.folder} lacks {absent}, which is needed to make a server certificate; put it "
             "back, or name a new folder"
         )
     if not missing and not there[keys.authority]:
@@ -180,7 +182,7 @@ def _write_server(keys: Keys, alternatives: Sequence[x509.GeneralName]) -> list[
     except (ValueError, TypeError) as error:
         raise InputError(f"cannot read the authority in {keys.folder}: {error}") from None
     if not isinstance(loaded, ec.EllipticCurvePrivateKey):
-        raise InputError(f"{keys.authority_key} is no elliptic-curve key; name a new folder")
+        raise InputError(f"{keys.authority_key} is not an elliptic-curve key; name a new folder")
     key = ec.generate_private_key(ec.SECP384R1())
     _write_new(keys.certificate_key, _private_pem(key), 0o600)
     certificate = _certify(
@@ -280,6 +282,6 @@ def _write_new(path: Path, content: bytes, mode: int = 0o644) -> None:
         # A link, unlike a move, fails where another process was quicker.
         os.link(temporary, path)
     except FileExistsError:
-        raise InputError(f"{path} is there already and is not written over") from None
+        raise InputError(f"{path} exists already and is not overwritten") from None
     finally:
         os.unlink(temporary)

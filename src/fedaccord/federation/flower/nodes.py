@@ -110,7 +110,7 @@ class Roster:
         """
         if self._members is not None and len(self._members) < least:
             raise InputError(
-                f"{least} clients are wanted, and the requirements or the plan name "
+                f"at least {least} clients must take part, but the requirements or the plan name "
                 f"{len(self._members)}; lower min_available_nodes, min_train_nodes and "
                 "min_evaluate_nodes"
             )
@@ -232,15 +232,15 @@ class Roster:
                 said = read_introduction(reply, node.registered)
             except Unusable as reason:
                 name = _call(number, node.registered)
-                self._on_fault(name, f"cannot be asked who it is: {reason}")
+                self._on_fault(name, f"could not be asked for its name: {reason}")
                 continue
             name = said.name or _call(number)
             self._known[number] = replace(said, name=name)
             if not said.name:
                 self._on_fault(
                     name,
-                    "has no name, so that its weight is lost if it comes back: register it under "
-                    "one (flwr supernode register --name), or let its app say one",
+                    "has no name, so its weight is lost if it comes back: register it with a name "
+                    "(flwr supernode register --name), or set a name in its app",
                 )
 
     def _find_holders(self) -> dict[str, int]:
@@ -264,7 +264,7 @@ class Roster:
             elif held.setdefault(name, number) != number:
                 fault = (
                     f"is there already, as node {held[name]}; node {number} says it is {name} too, "
-                    "and is left out as long as the other is there"
+                    "and is left out while the other is connected"
                 )
             if fault is not None and number not in self._doubles:
                 self._doubles.add(number)
@@ -291,7 +291,7 @@ def read_introduction(reply: Message, registered: str) -> Introduction:
     if not fault and not registered and name.startswith(FORMULAS):
         fault = "begins as a formula does"
     if not fault and not registered and NAMELESS.fullmatch(name):
-        fault = "is of the kind that nodes without a name are given; let it say another"
+        fault = "looks like the name of a node without a name; choose another"
     if fault is not None:
         raise Unusable(f"its name, {clip(name, 40)}, {fault}")
     return Introduction(name, points, label_counts, bool(registered))
@@ -310,5 +310,5 @@ def _say_who_is_late(
     return (
         f"{len(here)} of {wanted} clients are there"
         + (f"; not connected: {away}" if away else "")
-        + (f"; connected, and have not said yet who they are: {mute}" if mute else "")
+        + (f"; connected, but not yet known by name: {mute}" if mute else "")
     )

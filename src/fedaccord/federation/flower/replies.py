@@ -47,7 +47,7 @@ NEVER = 1e6
 GONE = 5
 # Makes one record of all replies, by the metric that weighs them.
 MetricsFunction = Callable[[list[RecordDict], str], MetricRecord]
-FORGOTTEN = "its node lost the connection or was restarted in the meantime"
+FORGOTTEN = "its node lost the connection or restarted"
 
 
 def match_replies(
@@ -71,7 +71,7 @@ def match_replies(
         node = reply.metadata.src_node_id
         name = senders.get(reply.metadata.reply_to_message_id, nodes.get(node))
         if name is None:
-            odd.append((f"node {node}", "replied and was not asked; the reply is dropped"))
+            odd.append((f"node {node}", "replied without being asked; the reply is dropped"))
         elif not reply.has_error() and node != asked[name].metadata.dst_node_id:
             odd.append((f"node {node}", f"replied in place of {name}; the reply is dropped"))
         elif name in found:

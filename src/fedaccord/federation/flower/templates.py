@@ -71,8 +71,8 @@ def app_names(name: str) -> tuple[str, str]:
     words = re.findall("[a-z0-9]+", letters)
     if not words:
         raise InputError(
-            f'the folder\'s name, "{name}", has no letter from a to z and no digit, of which a '
-            "Python package could be named; name it otherwise"
+            f'the folder\'s name, "{name}", has no letter from a to z and no digit for the name of '
+            "a Python package; choose another name"
         )
     if words[0][0].isdigit():
         words.insert(0, "app")

@@ -147,7 +147,7 @@ def _check_engine(engine: Engine, reason: str | None) -> None:
     if engine not in get_args(Engine):
         raise InputError(f"engine must be one of {', '.join(get_args(Engine))}; got {engine!r}")
     if engine == "native" and reason is not None:
-        raise InputError(f'{reason}; use engine="auto" to go on without it')
+        raise InputError(f'{reason}; use engine="auto" to train without it')
 
 
 class PaperNet(nn.Module):
@@ -298,8 +298,8 @@ class ModelFactory:
 KNOWN = {
     "paper": "the paper's network, for images of 28 x 28",
     "cnn": "a small convolutional network, for images from 4 x 4",
-    "mlp": "one hidden layer, for anything",
-    "logistic": "logistic regression, for anything",
+    "mlp": "one hidden layer, for all data",
+    "logistic": "logistic regression, for all data",
     "linear": "the same under another name, for amounts and risks",
 }
 
@@ -330,12 +330,12 @@ def model_factory(
         _check_engine(engine, f"the native block does not compute {what}")
     if predicts != "classes":
         if name in ("paper", "cnn"):
-            raise InputError(f"model {name!r} tells classes apart: use 'mlp' or 'linear'")
+            raise InputError(f"model {name!r} predicts classes: use 'mlp' or 'linear'")
         return ModelFactory(name, shape, 1, engine)
     if classes < 2:
         raise InputError(f"a model needs at least 2 classes to tell apart; got {classes}")
     if not shape or min(shape) < 1:
-        raise InputError(f"a point must have at least one number; got shape {shape}")
+        raise InputError(f"a sample must have at least one number; got shape {shape}")
     side = native.SIDE
     if name == "paper" and shape not in ((side, side), (1, side, side)):
         raise InputError(f"model 'paper' takes images of 28 x 28; got {size}: use 'cnn' or 'mlp'")

@@ -99,8 +99,8 @@ class AlgorithmController(Controller):  # type: ignore[misc]
         self.members = members.name_members(requirements, terms.plan)
         if min_clients is not None and self.members is not None and min_clients > len(self.members):
             raise InputError(
-                f"{min_clients} sites are wanted, and the requirements or the plan name "
-                f"{len(self.members)}; lower min_clients"
+                f"at least {min_clients} sites must take part, but the requirements or the plan "
+                f"name {len(self.members)}; lower min_clients"
             )
         self.run: Rounds[Arrays] = Rounds(terms, to_arrays=same_arrays, log=self.logger)
         self._known: list[str] = []

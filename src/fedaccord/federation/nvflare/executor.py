@@ -104,4 +104,4 @@ def _answer(site: Site, task: str, order: Shareable) -> Shareable:
     if task == messages.EVALUATE:
         return messages.write_reply(site.evaluate(arrays, config))
     known = ", ".join(messages.TASKS)
-    raise OrderError(f"the server asks for {task!r}, and this executor knows {known}")
+    raise OrderError(f"the server asks for {task!r}, and this executor can run {known}")

@@ -140,7 +140,7 @@ def read_update(reply: Shareable | None, sent: Arrays, *, allotted: int) -> Upda
     for name, like in sent.items():
         found = arrays[name]
         if not isinstance(found, np.ndarray):
-            raise Unusable(f"{name} is no array")
+            raise Unusable(f"{name} is not an array")
         if found.shape != like.shape or found.dtype != like.dtype:
             raise Unusable(
                 f"{name} has shape {clip(found.shape)} of {found.dtype.str} instead of "

@@ -48,7 +48,7 @@ class AlgorithmRecipe(Recipe):  # type: ignore[misc]
         check_real("interval", interval, above=0)
         for file in files:
             if not Path(file).exists():
-                raise InputError(f"{file} is not there; files must be those that the job brings")
+                raise InputError(f"{file} is not there; files must be part of the job")
         controller = AlgorithmController(algorithm, requirements, model, **settings)
         named = len(controller.members or ())
         job = FedJob(name=name, min_clients=controller.min_clients or max(named, 1))

@@ -128,8 +128,8 @@ def find_largest(updates: Mapping[str, Update], server_round: int) -> tuple[str,
     sizes = {name: _magnitude(update.arrays) for name, update in updates.items()}
     name = max(sizes, key=lambda name: sizes[name])
     return name, (
-        f"sent numbers as large as {sizes[name]:.2g} in round {server_round}, more than anybody "
-        "else: what all sent makes a model that is not finite, and the last one is kept"
+        f"sent numbers as large as {sizes[name]:.2g} in round {server_round}, more than any other "
+        "client: together the replies make a model that is not finite, so the last model is kept"
     )
 
 

@@ -60,7 +60,7 @@ class Ledger(Session):
                 self.learn_points(name, count)
         brought = self._brought()
         if not brought.any():
-            raise InputError("nobody has any point to bring; see to the clients' data")
+            raise InputError("no client has any samples: check the clients' data")
         super().__init__(algorithm, self.names, brought, wanted, seed=seed)
 
     def learn_points(self, name: str, points: int) -> None:
@@ -69,13 +69,13 @@ class Ledger(Session):
         # Where the model is earned, who has too few points is held to its pledge all the same.
         if quota > points and not self.algorithm.withholds:
             raise InputError(
-                f"the plan asks {name} for {quota:,} points and it has {points:,}; plan again with "
-                f"a limit of {points:,} for {name}"
+                f"the plan asks {name} for {quota:,} samples and it has {points:,}; plan again "
+                f"with a limit of {points:,} for {name}"
             )
         if self._points.get(name, points) != points:
             raise InputError(
-                f"{name} had {self._points[name]:,} points and came back with {points:,}, so that "
-                "it would draw others; let it have the same points until the run is over"
+                f"{name} had {self._points[name]:,} samples and came back with {points:,}; give it "
+                "the same samples until the run is over, or it would draw different ones"
             )
         self._points[name] = points
         self.contributions = self._brought()

@@ -71,10 +71,12 @@ def name_members(requirements: Requirements, plan: Allocation | None) -> list[st
         # One for all is checked by any name.
         read_requirements(requirements, ["each client"])
         if plan is not None:
-            raise InputError("the plan does not say whose its contributions are; give it names")
+            raise InputError(
+                "the plan does not name the agents of its contributions; add their names"
+            )
         return None
     if not names:
-        raise InputError("nobody is named; name the clients, or give one requirement for all")
+        raise InputError("no client is named; name the clients, or give one requirement for all")
     for name in [*names, *(planned or ())]:
         fault = find_name_fault(name)
         if fault is not None:
@@ -119,7 +121,7 @@ def round_quotas(plan: Allocation, names: Sequence[str]) -> dict[str, int]:
         raise InputError("the plan asks no client for any sample; it must ask at least one")
     for name, value in zip(names, values, strict=True):
         if value > LARGEST:
-            raise InputError(f"the plan asks {name} for {value:g} points, which nobody has")
+            raise InputError(f"the plan asks {name} for {value:g} samples, which no client has")
     quotas = [math.ceil(value - NEARLY * max(value, 1)) for value in values]
     if not any(quotas):
         raise InputError(
@@ -190,7 +192,9 @@ def choose_algorithm(
     if given is None and kind is Algorithm:
         raise InputError("say which algorithm to run, such as algorithm=MwFed()")
     if given is not None and chosen:
-        raise InputError(f"{min(chosen)} is a setting of the algorithm, which is given whole")
+        raise InputError(
+            f"{min(chosen)} is a setting of the algorithm; set it where the algorithm is made"
+        )
     algorithm = given or kind(**{"form": "local", "evaluate_every": 1, **chosen})
     if not isinstance(algorithm, kind):
         raise InputError(f"this strategy runs {kind.name}; got {algorithm.name}")
@@ -229,8 +233,8 @@ def check_config(config: Mapping[str, Any], kind: type[Order]) -> None:
     taken = sorted(own & set(config))
     if taken:
         raise InputError(
-            f"the config for clients has {taken[0]}, which the strategy says itself; give it to "
-            "the strategy if it is a setting there, or call it something else"
+            f"the config for clients has {taken[0]}, which the strategy sets itself; pass it to "
+            "the strategy if it is a setting there, or rename it"
         )
 
 

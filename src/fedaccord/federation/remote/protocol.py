@@ -148,13 +148,13 @@ def drawn_points(config: Mapping[str, Any], points: int) -> Indices:
     ):
         if not least <= value <= most:
             raise OrderError(
-                f"{order.client} has {points:,} points, and the server says a {what} of {value:,}: "
-                f"it must be from {least} to {most:,}"
+                f"{order.client} has {points:,} samples, and the server sent a {what} of "
+                f"{value:,}: it must be from {least} to {most:,}"
             )
     if order.num_points != points:
         raise OrderError(
-            f"{order.client} said it has {order.num_points:,} points and has {points:,} now, so "
-            "that it would draw others; let it have the same points until the run is over"
+            f"{order.client} said that it has {order.num_points:,} samples and has {points:,} now; "
+            "give it the same samples until the run is over, or it would draw different ones"
         )
     (_, first), *changes = _read_changes(order, points) or [(0, brought)]
     draws = Draws(order.client, points, first, seed=order.seed, drawn=order.drawn, changes=changes)

@@ -159,7 +159,7 @@ def read_accuracies(
     weighted_by: the metric that says on how many points.
     """
     if read_number(metrics, weighted_by) == 0:
-        raise Unusable("it has no validation points; give it some")
+        raise Unusable("it has no validation samples; give it some")
     read_count(metrics, weighted_by)
     return (
         _read_accuracy(metrics, ACCURACY) if whole else math.nan,

@@ -250,7 +250,9 @@ class Rounds(Generic[Model]):
             # What was drawn was drawn, whatever came of it.
             self.book.note_training(self._allotted, losses)
             self.book.record_divergence()
-            self.stop("training diverged: what came back is not finite; lower the learning rate")
+            self.stop(
+                "training diverged: the clients' replies are not finite; lower the learning rate"
+            )
             return {}
         # Where it is one's own, or an audit's, a model that is not finite is what training made.
         finite = not self.terms.exacting and len(self.book.names) > 1
@@ -275,7 +277,7 @@ class Rounds(Generic[Model]):
             self.remark(
                 name,
                 f"says it used {update.claimed:,} samples in round {self.number} and was allotted "
-                f"{allotted:,}; it weighs as {allotted:,}",
+                f"{allotted:,}; it counts as {allotted:,}",
             )
 
     def _part(self) -> None:
@@ -349,13 +351,13 @@ class Rounds(Generic[Model]):
     def _stop_if_done(self) -> None:
         most = self.terms.stop_at_goal
         if most is not None and self.book.goals_in_a_row >= most:
-            self.stop("everybody has the accuracy it wants", level=logging.INFO)
+            self.stop("every client reaches its goal", level=logging.INFO)
         elif self.book.ended:
             self.is_over = True
             # The test at which it ended may have looked at some points only.
             if self.measures_all or not self.terms.measures:
                 name = self.algorithm.name
-                self.stop(f"{name} has nothing more to ask of anybody", level=logging.INFO)
+                self.stop(f"{name} needs no more samples from any client", level=logging.INFO)
 
     def _has_diverged(self, faults: Mapping[str, Unusable]) -> bool:
         """Return whether training diverged: of several clients, one may only say so."""

@@ -248,7 +248,7 @@ def pack(deal: Deal, to: IO[bytes]) -> None:
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise RunError(
             f"the federation cannot be sent to worker processes ({error}): use the local engine "
-            "with one worker, or a model factory that holds nothing but plain values"
+            "with one worker, or a model factory that holds only plain values"
         ) from error
 
 

@@ -90,13 +90,13 @@ class Executor:
                 report()
             if lost := len(self.under_way) + sum(1 for _ in missing):
                 runs_lost = "1 run" if lost == 1 else f"{lost} runs"
-                raise RunError(f"{runs_lost} did not come back from the workers; start again")
+                raise RunError(f"the workers did not return {runs_lost}; start again")
         except RunError as error:
             if self.store.path is None:
                 raise
             raise RunError(
                 f"{error}; the runs finished before are safe in {self.store.path}, and the same "
-                "command goes on from there"
+                "command continues from there"
             ) from error
 
     def execute_all(self, runs: Sequence[Run], *, progress: Count | None = None) -> list[Outcome]:
@@ -169,12 +169,12 @@ def check_is_requested(run: Run, history: History) -> None:
     limits = run.algorithm.limits(history.contributions)
     if asked != given or (history.unique > limits).any():
         raise RunError(
-            f"an engine returned another run than requested: seed {given[0]} and contributions "
+            f"an engine returned a different run than requested: seed {given[0]} and contributions "
             f"{given[1]} for seed {asked[0]} and {asked[1]}"
         )
     if run.scored and history.scored is None:
         raise RunError(
-            f"an engine did not judge the run of {run} on the scored points; use the engine "
+            f"an engine did not judge the run of {run} on the scored samples; use the engine "
             '"local", or leave scored_on out'
         )
     if run.tactic != history.tactic or (run.goes_on and history.went_on is None):

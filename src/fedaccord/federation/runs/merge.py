@@ -286,6 +286,6 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise InputError(
-            f"cannot merge {path} ({error}): see that all files are files of finished runs, and "
-            "that the disk has space"
+            f"cannot merge {path} ({error}): check that all files hold finished runs, and that the "
+            "disk has space"
         ) from None

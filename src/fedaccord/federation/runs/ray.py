@@ -173,8 +173,8 @@ class _Driver:
             self._connected.result(timeout=CONNECT)
         except TimeoutError:
             raise RunError(
-                f"Ray {self._where} has not answered in {CONNECT:.0f} seconds: see whether it is "
-                "well (ray status)"
+                f"Ray {self._where} has not answered in {CONNECT:.0f} seconds: check its state "
+                "with 'ray status'"
             ) from None
 
     def submit(self, run: Run) -> Future[History]:
@@ -247,7 +247,9 @@ class _Driver:
     def _gone(self) -> RunError:
         said = self._process.read_errors()
         if self._connected.done():
-            sentence = f"the connection to Ray {self._where} was lost: see whether its head is up"
+            sentence = (
+                f"the connection to Ray {self._where} was lost: check that its head is running"
+            )
         else:
             last = said.rpartition("\n")[2]
             sentence = f"Ray {self._where} cannot be used, its process ended: {last}"

@@ -123,5 +123,5 @@ def _check_description(
         key = next(k for k in sorted({*old, *new}) if old.get(k) != new.get(k))
         raise InputError(
             f"{path} holds {table} made with {key} = {old.get(key)!r}, and now {key} is "
-            f"{new.get(key)!r}; name another file, or ask for the same again"
+            f"{new.get(key)!r}; name another file, or use the same settings as before"
         )

@@ -578,7 +578,7 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
     def _remedy(self, code: int) -> str:
         remedy = {
             sqlite3.SQLITE_FULL: "free some space",
-            sqlite3.SQLITE_IOERR: "see that the disk has space and is healthy",
+            sqlite3.SQLITE_IOERR: "check that the disk has space and is healthy",
             sqlite3.SQLITE_READONLY: "make the file writable",
             sqlite3.SQLITE_CANTOPEN: "make its folder writable",
             sqlite3.SQLITE_BUSY: "end the other process that holds the file",

@@ -171,8 +171,8 @@ def check_limits(federation: Federation, limits: Counts) -> None:
     for name, limit, most in zip(federation.names, limits, federation.points, strict=True):
         if limit > most:
             raise InputError(
-                f"{name} may be asked for {limit} points, its reserve included, and it has {most}; "
-                "lower its reserve"
+                f"{name} may have to give {limit} samples, its reserve included, and it has "
+                f"{most}; lower its reserve"
             )
 
 

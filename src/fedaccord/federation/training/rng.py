@@ -105,7 +105,7 @@ class Draws:
         first, again = np.split(self._left, [self._unseen])
         kept = first[~np.isin(first, fewer)]
         if len(kept) + len(fewer) != len(first):
-            raise InputError(f"{self._name} cannot take back points that it has drawn already")
+            raise InputError(f"{self._name} cannot take back samples that it has drawn already")
         self._left = np.concatenate([kept, more, again])
         self._brought = self._order[:brought]
         self._unseen += len(more) - len(fewer)
