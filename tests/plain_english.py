@@ -33,6 +33,10 @@ FORBIDDEN = {
     r"\bwould do\b": "is enough",
     r"\ball the same\b": "still",
     r"\bget in each other's way\b": "say what is slow",
+    r"\b(?:is|are) (?:not|never) written over\b": "overwritten",
+    r"(?<!there )\bis no (?:array|dataclass|file|folder|key|path|workbook)\b": "is not a ...",
+    r"\bplays? its (?:cheapest|own)\b": "follows: plans are followed",
+    r"\(95 % interval [^()]*, [^()]*\)": "give the interval a sentence",
 }
 PATTERNS = [(re.compile(phrase, re.IGNORECASE), remedy) for phrase, remedy in FORBIDDEN.items()]
 # Docstrings of functions say what a call returns or does, in the imperative.

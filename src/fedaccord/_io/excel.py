@@ -77,10 +77,10 @@ def read_workbook(
     _fill_merged(chosen, lines, cells)
     notes = _note_unseen(chosen, path, lines, cells, struck)
     others = sheet is None and sum(one.max_row > 1 for one in sheets if one is not chosen)
-    which = "the first" if chosen is sheets[0] else "one"
-    said = f"of the sheets of {path} {which} is read, {chosen.title!r}; --sheet names another"
+    which = "the first sheet" if chosen is sheets[0] else "one sheet"
+    said = f"in {path} {which} is read, {chosen.title!r}; --sheet names another"
     if more := [one.title for one in tables if one is not chosen]:
-        said += f". The sheet {more[0]!r} looks like such a table too, and is left out"
+        said += f". The sheet {more[0]!r} looks like such a table too, and is not read"
     if not cells and (away := [one.title for one in values.worksheets if one not in sheets]):
         raise InputError(
             f"the sheet {chosen.title!r} of {path} is empty, and the sheet {away[0]!r} is hidden: "
@@ -176,7 +176,7 @@ def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
         ParseError,
     ) as error:
         raise InputError(
-            f"{path} is no workbook that can be read ({error}); save it as .xlsx or as CSV"
+            f"{path} is not a workbook that can be read ({error}); save it as .xlsx or as CSV"
         ) from None
 
 

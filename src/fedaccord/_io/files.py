@@ -157,7 +157,7 @@ def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f'the key "{twice}" comes twice; keep one of them')
+        raise InputError(f'the key "{twice}" appears twice; keep one of them')
     return result
 
 

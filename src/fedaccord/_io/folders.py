@@ -43,7 +43,7 @@ def check_folder(root: Path, folder: str | Path, hidden: Sequence[str] = ()) -> 
     if not os.path.lexists(root):
         return
     if not root.is_dir():
-        raise InputError(f"{folder} is no folder; name another")
+        raise InputError(f"{folder} is not a folder; name another")
     try:
         there = sorted(os.listdir(root))
     except OSError as error:
@@ -52,7 +52,7 @@ def check_folder(root: Path, folder: str | Path, hidden: Sequence[str] = ()) -> 
     seen += [entry for entry in hidden if entry in there]
     if seen:
         raise InputError(
-            f"{folder} is not empty, it has {seen[0]}, and nothing is written over; name a new "
+            f"{folder} is not empty (it has {seen[0]}), and no file is overwritten: name a new "
             "folder"
         )
 

@@ -154,7 +154,7 @@ def name_damage(name: str | Path) -> Iterator[None]:
     except InputError:
         raise
     except (zipfile.BadZipFile, zlib.error, gzip.BadGzipFile, EOFError) as error:
-        raise InputError(f"{name} is damaged or cut short ({error}); fetch it again") from None
+        raise InputError(f"{name} is damaged or cut short ({error}); download it again") from None
     except (NotImplementedError, RuntimeError) as error:
         raise InputError(f"{name} cannot be unpacked ({error}); save it unencrypted") from None
     except OSError as error:
@@ -218,7 +218,7 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | Pat
             # Another machine may order bytes otherwise, which torch cannot read.
             return array.astype(array.dtype.newbyteorder("="), copy=False)
     except ValueError as error:
-        raise InputError(f"{path} is not a sound npz file ({error}); save it again") from None
+        raise InputError(f"{path} is not a valid npz file ({error}); save it again") from None
 
 
 def _check_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | Path) -> None:

@@ -241,7 +241,9 @@ def _find_remedy(text: str, column: str) -> str:
     if RANGE.fullmatch(text.translate(PLAINER)):
         return "a range cannot be used; write one number"
     if LOOKALIKE.fullmatch(text):
-        return f"it has a letter for a digit; write {text.translate(DIGITS)} if that is meant"
+        return (
+            f"it has a letter in place of a digit; write {text.translate(DIGITS)} if that is meant"
+        )
     # What follows in brackets, or after a sign, is how far the number is sure.
     text = re.split(r"(?<=[0-9%])\s*[±(\[]", text, maxsplit=1)[0]
     numbers = re.findall(r"[0-9]+(?:[.,][0-9]+)?", text)

@@ -162,7 +162,7 @@ def find_statistics(text: str, path: str | Path) -> Rows | None:
         return None
     if is_cross_validation(data):
         raise InputError(
-            f"{path} is a cross-site evaluation of NVFlare's: 'fedaccord pilots AGENTS --nvflare "
+            f"{path} is a cross-site evaluation of NVFlare: 'fedaccord pilots AGENTS --nvflare "
             f"{path}' makes pilots of it, where AGENTS says how many samples each site has"
         )
     return tabulate(select_statistics(data, path)) if is_statistics(data) else None
@@ -267,7 +267,7 @@ def read_cross_validation(
     """
     data = read_json(path)
     if not is_cross_validation(data):
-        raise InputError(f"{path} is not a cross-site evaluation of NVFlare's")
+        raise InputError(f"{path} is not a cross-site evaluation of NVFlare")
     cells = {
         site: {
             owner: found if isinstance(found, dict) else {"accuracy": found}

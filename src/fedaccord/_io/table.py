@@ -414,7 +414,7 @@ class Sheet:
         if kind == "count":
             remedy = "write a whole number"
             if name == "contribution" and 0 < value < 1:
-                remedy = "write how many samples it gave, not which part of what it has"
+                remedy = "write how many samples it gave, not a fraction"
             raise InputError(f"{what} is {value:.15g}: {remedy}")
         return value
 
@@ -426,8 +426,8 @@ class Sheet:
         if name in self.percents and not text.translate(PLAINER).endswith("%"):
             if 0 < value <= 1:
                 raise InputError(
-                    f"{what} is {value:g} below a heading with %: write it in per cent, or take "
-                    "the sign out of the heading"
+                    f"{what} is {value:g} below a heading with %: write it in per cent, or remove "
+                    "the sign from the heading"
                 )
             value = to_share(value)
         if not 0 <= value <= 1:
@@ -799,7 +799,7 @@ def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[
     strict: whether to refuse what is neither UTF-8 nor UTF-16, as for data that is learned from.
     """
     if data.startswith(b"\xd0\xcf\x11\xe0"):
-        raise InputError(f"{path} is a workbook of an old Excel; save it as .xlsx or as CSV")
+        raise InputError(f"{path} is an old Excel workbook; save it as .xlsx or as CSV")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             return data.decode("utf-16"), ()
@@ -817,7 +817,7 @@ def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[
     except ValueError:
         raise InputError(f"{path} is not a text file in UTF-8; save it as one") from None
     return text, (
-        f"{path} is not in UTF-8 and is read as Windows-1252: look whether names are right",
+        f"{path} is not in UTF-8 and is read as Windows-1252: check that names are right",
     )
 
 

@@ -34,7 +34,7 @@ def coalitions(
     plans: Annotated[
         str,
         typer.Option(
-            help="stable: each coalition plays its cheapest stable plan. cheapest: its cheapest "
+            help="stable: each coalition follows its cheapest stable plan. cheapest: its cheapest "
             "plan, held by payments or pledges."
         ),
     ] = "stable",
@@ -44,7 +44,7 @@ def coalitions(
 ) -> int:
     """Find who should federate with whom: coalitions that no group of agents would leave.
 
-    Each coalition plays its cheapest stable plan, and an agent prefers the coalition in which it
+    Each coalition follows its cheapest stable plan, and an agent prefers the coalition in which it
     gives least. With up to 12 agents, all groupings are searched. Exits 1 if none is core-stable.
     """
     from fedaccord.coalitions.find import find_coalitions

@@ -82,8 +82,8 @@ Seed = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Random seed: of the fit for next pilots, of the training for a CONFIG.toml. "
-        "Default: 0, or the config's.",
+        help="Random seed of the fit (PILOTS.csv) or of the training (CONFIG.toml). Default: 0, "
+        "or the config's.",
     ),
 ]
 

@@ -41,11 +41,15 @@ STEMS = {False: "reproduction", True: "reproduction-full"}
 @app.command()
 def reproduce(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Takes minutes, on digits. The default.")
+        bool, typer.Option("--quick", help="Run on digits, which takes minutes. The default.")
     ] = False,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Takes hours, on EMNIST; continues after an interruption."),
+        typer.Option(
+            "--full",
+            help="Run on EMNIST, which takes hours. The same command continues "
+            "after an interruption.",
+        ),
     ] = False,
     only: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Check only this claim. Repeatable.")

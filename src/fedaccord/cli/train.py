@@ -183,11 +183,11 @@ def difficulty(
         for name, pool in zip(("hard", "easy"), bands.pools(scores), strict=True)
     }
     means = {f"{name}, mean": band["mean"] for name, band in found.items()}
-    head = f"difficulty by {asked.method}"
+    head, rows = f"difficulty by {asked.method}", scores.summary()
     record = {"summary": scores.summary(), "bands": found, "provenance": scores.provenance}
     present(
         record=lambda: {"method": asked.method, **record},
-        parts=lambda: [_pages().list_pairs(head, {**scores.summary(), **means})],
+        parts=lambda: [_pages().list_pairs(head, {"samples": rows.pop("points"), **rows, **means})],
         page=lambda: _pages().difficulty_page(scores, bands, command=command_line()),
         report=report,
         as_json=as_json,
@@ -232,7 +232,7 @@ def pretrain(
         weights.save(save)
     facts = {"accuracy": weights.accuracy, "batches": weights.batches}
     looks = [{"batches": batches, "accuracy": found} for batches, found in weights.record]
-    rows = {"points": weights.provenance["points"], "batches": weights.batches}
+    rows = {"samples": weights.provenance["points"], "batches": weights.batches}
     present(
         record=lambda: {**facts, "record": looks, "provenance": dict(weights.provenance)},
         parts=lambda: [_pages().list_pairs("pre-training", {**rows, "accuracy": weights.accuracy})],

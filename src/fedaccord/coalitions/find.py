@@ -48,12 +48,12 @@ PAIRED_AGENTS = 8
 MOVES = 100_000
 WHOLE = "Agents give whole samples. Coalitions were compared before rounding to whole samples."
 EQUILIBRIUM = (
-    "Each coalition plays its cheapest stable plan. If several plans cost the same, it plays the "
-    "most even one."
+    "Each coalition follows its cheapest stable plan. If several plans cost the same, it follows "
+    "the most even one."
 )
 
 
-CHEAPEST = "Each coalition plays its cheapest plan, which payments or pledges must hold."
+CHEAPEST = "Each coalition follows its cheapest plan, which payments or pledges must hold."
 
 
 def find_coalitions(
@@ -64,7 +64,7 @@ def find_coalitions(
     With up to 12 agents, all groupings are searched. With more, coalitions merge and split until
     no group of up to three agents would rather leave.
 
-    subject: a linear or measured game, in which each coalition plays its cheapest stable plan; a
+    subject: a linear or measured game, in which each coalition follows its cheapest stable plan; a
         game with several goals or harm, for stable plans of up to 12 agents; or a table of what
         agents bear in each coalition, for any other model.
     plans: "stable"; or "cheapest", for coalitions whose plan is held by payments or pledges.

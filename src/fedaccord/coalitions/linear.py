@@ -1,11 +1,11 @@
-"""Coalitions of a linear game: each plays its cheapest stable plan.
+"""Coalitions of a linear game: each follows its cheapest stable plan.
 
 A stable plan of a coalition S is a set T of members that give more than their minimums, with
 
     (W theta)_i = mu_i for i in T,   theta_j = low_j and (W theta)_j >= mu_j for j in S \\ T
 
 One inverse of W_TT serves every coalition that holds T, so all stable plans of all coalitions take
-2^k inverses. Each coalition plays its cheapest plan; if several are cheapest, the most even
+2^k inverses. Each coalition follows its cheapest plan; if several are cheapest, the most even
 one (least sum of squares). If W_TT is singular, its most even plan is tried. If limits exclude that
 plan, or may leave a cheaper one, the coalition is solved by itself.
 """

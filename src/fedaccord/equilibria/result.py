@@ -32,7 +32,7 @@ class Status(Enum):
     OPTIMAL = "Solved: no plan of this kind has a smaller total, up to the tolerance."
     LIMIT = "Not proved: a cheaper plan of this kind may exist, with a total between the bounds."
     INFEASIBLE = (
-        "There is no plan: even if all agents give all they can, one misses its requirement."
+        "There is no plan: even if all agents give all they can, one agent misses its requirement."
     )
     NONE_EXISTS = "Proved: no plan of this kind exists."
     NOT_ATTAINED = "No plan has the least total: totals come as close to the bound as you like."

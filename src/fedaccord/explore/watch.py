@@ -128,6 +128,6 @@ class Watch:
         runs = count(sum(one.runs for one in audits), "run")
         where = "an audit is running here" if self.auditor.is_running else "watching the file"
         if code := self.auditor.code:
-            failed = f"the audit failed (exit code {code}), as the terminal says"
+            failed = f"the audit failed (exit code {code}): see the terminal"
             where = f"{'the audit stopped' if code in STOPPED else failed}; finished runs are kept"
         return f"{runs}; {where}"

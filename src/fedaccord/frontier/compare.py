@@ -179,8 +179,8 @@ def _check_options(design: Design, options: FrontierOptions, goals: Goals) -> st
     if goals.level not in levels:
         have = ", ".join(f"{level:g}" for level in levels)
         raise InputError(
-            f"levels must include {goals.level:g}, which a criterion (defector_gives) is about; "
-            f"got {have}"
+            f"levels must include {goals.level:g}, the level of the criterion defector_gives; got "
+            f"{have}"
         )
     averaging = [n for n, a in design.algorithms.items() if a.kind == FedAvg.kind]
     return base or next(iter(averaging or design.algorithms))

@@ -282,16 +282,16 @@ class Frontier(Displayed):
 
     @property
     def criteria(self) -> tuple[str, ...]:
-        """The criteria in words, which are settings of the comparison."""
+        """The criteria in sentences, which are settings of the comparison."""
         goals = self.goals
         further = self.reached(self.contenders[0])[3:-1]
         same = f", {'each' if len(further) > 1 else 'the'} further kind of defector included"
         return (
-            f"all agents reach their goals in at least {percent(goals.satisfied)} of runs",
-            f"a contributor that gives {percent(goals.level)} of what the plan asks reaches its "
-            f"goal in at most {percent(goals.cut)} of runs{same if further else ''}",
-            f"all the others reach their goals in at least {percent(goals.others)} of runs then",
-            f"at most {percent(goals.samples)} of the samples of {self.baseline}",
+            f"All agents reach their goals in at least {percent(goals.satisfied)} of runs.",
+            f"A contributor that gives {percent(goals.level)} of what the plan asks reaches its "
+            f"goal in at most {percent(goals.cut)} of runs{same if further else ''}.",
+            f"All the others then reach theirs in at least {percent(goals.others)} of runs.",
+            f"Training uses at most {percent(goals.samples)} of the samples of {self.baseline}.",
         )
 
     @property
@@ -319,8 +319,8 @@ class Frontier(Displayed):
         given = [one.name for one in self.contenders if one.plan not in PLANS]
         taken = f" (the plan of {join_with_and(given)} was given)" if given else ""
         return (
-            f"Plans were made on trials of their own{taken}. All shares are counted on {trials} of "
-            f"seed {self.seed}, which no plan was made on."
+            f"Plans were made on trials of their own{taken}. All shares come from other trials: "
+            f"{trials} of seed {self.seed}."
         )
 
     def describe_harm(self, contender: Contender) -> str:
@@ -330,10 +330,10 @@ class Frontier(Displayed):
         if not then.trials or then.high >= full.low or then.p >= full.p:
             return ""
         return (
-            f"Under {contender.name}, defection harms the others too: when a contributor gives "
+            f"Under {contender.name}, defection harms the others too. When a contributor gives "
             f"{percent(level)} of what the plan asks, all the others reach their goals in "
-            f"{percent(then.p)} of runs (95 % interval {100 * then.low:.0f} to "
-            f"{percent(then.high)})."
+            f"{percent(then.p)} of runs. The 95 % interval is {100 * then.low:.0f} to "
+            f"{percent(then.high)}."
         )
 
     def to_dict(self) -> dict[str, Any]:

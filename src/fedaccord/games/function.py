@@ -74,7 +74,7 @@ class FunctionGame(Game):
                 raise InputError(
                     f"the utility of {self.name(agent)} falls from {nothing[agent]:.6g} to "
                     f"{after[agent]:.6g} when {self.name(giver)} gives {amount:.6g}: utilities "
-                    "must not fall when anybody gives more"
+                    "must not fall when an agent gives more"
                 )
 
     def utilities(self, contributions: Vector) -> Vector:
@@ -151,7 +151,7 @@ class FunctionGame(Game):
                 raise InputError(
                     f"the utility of {self.name(agent)} falls from {utility:.6g} to {value:.6g} as "
                     f"its own contribution grows from {low:.6g} to {high:.6g}: utilities must not "
-                    "fall when anybody gives more"
+                    "fall when an agent gives more"
                 )
             utility, low, high = value, high, 2 * high
         return high, low

@@ -154,7 +154,7 @@ class Measurement(Displayed):
     def _need_goals(self) -> None:
         if not self.table.has_goals:
             agent = self.agents[int(np.argmax(np.isnan(self.goals)))]
-            raise InputError(f"{agent} has no goal: say which accuracy it wants, as with_goals can")
+            raise InputError(f"{agent} has no goal: set the accuracy that it wants with with_goals")
 
     def noise(self, judged: Judged = "true") -> Vector:
         """Return how far one run scatters round the curve at the goals, standard deviations (k,).
@@ -241,8 +241,8 @@ def fit_curves(
     if table.size > MOST_AGENTS:
         raise InputError(
             f"pilots of {table.size:,} agents have {table.size - 1:,} cross-benefits to be found "
-            f"for each; curves are fitted to {MOST_AGENTS} agents at most: let agents that are "
-            "alike count as one, or plan from label histograms"
+            f"for each; curves are fitted to {MOST_AGENTS} agents at most: merge agents that are "
+            "alike, or plan from label histograms"
         )
     hint = None if prior is None else as_numbers(prior, "prior")
     if hint is not None and hint.shape != (table.size, table.size):

@@ -163,7 +163,7 @@ class Histograms:
             who = "every agent" if silent.all() else self._list(silent)
             said.append(
                 f"No need was given for {who}: it is ASSUMED that alone each would need as many "
-                "samples as it has. Give needs to plan in earnest."
+                "samples as it has. State the needs before you use the plan."
             )
         if empty.any():
             said.append(

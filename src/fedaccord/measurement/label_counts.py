@@ -70,7 +70,7 @@ def _doubt_limits(
     over = np.flatnonzero((sizes > 0) & np.isfinite(most) & (most > sizes))
     if over.size:
         agent = int(over[0])
-        others = f" (and so for {count(over.size - 1, 'other agent')})" if over.size > 1 else ""
+        others = f" (as for {count(over.size - 1, 'other agent')})" if over.size > 1 else ""
         up_to = " at most" if room[agent].any() else ""
         sheet.notes.append(
             Suspicion(

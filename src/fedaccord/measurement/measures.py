@@ -605,8 +605,8 @@ def _turn_round(rows: Rows, places: list[int], cells: list[list[str]], columns: 
             raise InputError(f"the goal in {where} is {text}: give a number above 0")
         if 0 < number < TINY * most:
             raise InputError(
-                f"{text} in {where} is nothing next to the largest value of the measure, {most:g}: "
-                "give all values in the same unit"
+                f"{text} in {where} is tiny compared with the largest value of the measure, "
+                f"{most:g}: give all values in the same unit"
             )
     unit = max(numbers.values(), default=0.0) / FILLED or 1.0
     for (n, column), number in numbers.items():

@@ -34,7 +34,7 @@ def read_nvflare_pilots(
     *,
     metric: str | None = None,
 ) -> PilotTable:
-    """Read a cross-site evaluation of NVFlare's as pilots.
+    """Read a cross-site evaluation of NVFlare as pilots.
 
     The model of a site is a pilot to which that site alone gave its samples, and the server's model
     one to which all did. NVFlare does not write how models were trained, so this is assumed.
@@ -88,11 +88,11 @@ def _read_members(samples: Members | Mapping[str, float] | str | Path) -> Member
 
 def _say_what_is_assumed(path: str, alone: list[str], common: list[str]) -> list[str]:
     notes = [
-        f"{path} has {count(len(alone), 'model')} of sites: it is ASSUMED that each learnt from "
+        f"{path} has {count(len(alone), 'model')} of sites: it is ASSUMED that each was trained on "
         "the samples of its site alone"
     ]
     if common:
-        notes.append(f"it is ASSUMED that {common[0]} learnt from the samples of all sites")
+        notes.append(f"it is ASSUMED that {common[0]} was trained on the samples of all sites")
     if len(common) > 1:
-        notes.append(f"{', '.join(common[1:])} came of the same training and is left out")
+        notes.append(f"{', '.join(common[1:])} comes from the same training and is left out")
     return notes

@@ -172,7 +172,7 @@ class PilotTable:
             stray = sorted(set(self.agents) ^ set(other.agents))[0]
             raise InputError(
                 f"{stray} is in one table of pilots and not in the other: only pilots of the same "
-                "agents go together"
+                "agents can be joined"
             )
         order = [other.agents.index(name) for name in self.agents]
         merged: dict[str, Any] = {}
@@ -261,7 +261,7 @@ class PilotTable:
         if contributions.max() <= 1:
             raise InputError(
                 f"no contribution in {path} is of more than one sample: write how many samples "
-                "each gave, not which part of what it has"
+                "each gave, not a fraction"
             )
         _check_cells(sheet)
         done = _find_done(sheet, pilots)
@@ -431,7 +431,7 @@ def _check_cells(sheet: Sheet) -> None:
                 why = "give every agent a cost above zero"
                 raise InputError(f"{sheet.describe(name, row)} is {value:g}: {why}")
     for end, question in (
-        (1, "look whether the model made no error at all"),
+        (1, "check whether the model made no error at all"),
         (0, 'write "failed" if training failed'),
     ):
         rows = [row for row, value in enumerate(sheet.numbers("accuracy")) if value == end]
@@ -483,8 +483,8 @@ def _note_copies(sheet: Sheet, pilots: tuple[str, ...], values: Matrix) -> None:
             Suspicion(
                 f"pilot {pilot} (from {sheet.unit} {lines[pilot]} of {sheet.path}) equals pilot "
                 f"{first} (from {sheet.unit} {lines[first]}) in every contribution and every "
-                f"accuracy{more}: delete it if it was pasted twice, for runs then seem to scatter "
-                "less than they do"
+                f"accuracy{more}: if it was pasted twice, delete it, because copies make runs seem "
+                "to scatter less than they do"
             )
         )
 

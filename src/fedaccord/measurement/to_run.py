@@ -65,7 +65,7 @@ class Members:
                     f"{name} has no limit: write how many samples it has, 0 if it has none"
                 )
         if not values["limits"].any():
-            raise InputError("no agent has samples; pilots need one at least that can give some")
+            raise InputError("no agent has samples; at least one agent must have samples")
         for name, value in {"agents": names, **values, "notes": tuple(notes)}.items():
             object.__setattr__(self, name, value)
 

@@ -97,7 +97,7 @@ def _check_size(game: LinearGame, rows: int) -> None:
     if rows * game.size > MOST_CELLS:
         raise InputError(
             f"{game.size:,} agents that need each other are too many to find reserves for: plan "
-            "without a reserve, or join agents that are alike"
+            "without a reserve, or merge agents that are alike"
         )
 
 

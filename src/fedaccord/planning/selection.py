@@ -104,7 +104,7 @@ def continue_equilibria(game: LinearGame, known: Matrix) -> Equilibria | None:
 
 def _explain_none(solution: Solution) -> str:
     if solution.status is Status.INFEASIBLE:
-        said = "Even if all agents give all they can, one is not satisfied."
+        said = "Even if all agents give all they can, one agent is not satisfied."
     elif solution.status is Status.NONE_EXISTS:
         said = (
             "Within the limits, every plan that satisfies all agents asks some agent for more than "

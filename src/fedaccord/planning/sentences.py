@@ -173,8 +173,8 @@ def _warn_of_defection(plan: Plan) -> str:
     if not plan.cuts or not giving.any() or float(plan.cuts[level][giving].mean()) < LOOSE:
         return ""
     return (
-        f"Beware: with {format_part(level)} an agent probably still reaches its goal, so the plan "
-        "hardly deters agents from giving less."
+        f"Beware: an agent that gives {format_part(level)} probably still reaches its goal, so the "
+        "plan hardly deters agents from giving less."
     )
 
 

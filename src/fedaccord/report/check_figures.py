@@ -117,7 +117,8 @@ def picture_spare(found: Check, plan: str) -> Picture | None:
     return Picture(
         name=f"defection-{plan}",
         title=f"What each gives and needs under the {plan} plan",
-        alt=f"Not exactly what they need: {join_first(told, int(off.sum()), most=TOLD)}.",
+        alt="These do not give exactly what they need: "
+        f"{join_first(told, int(off.sum()), most=TOLD)}.",
         draw=lambda ax: plot_spare(found, ax),
         data=tabulate_needs(found, shown, "What each gives and needs"),
         size=size_spare(found),
@@ -281,10 +282,12 @@ def picture_envy(found: Check, plan: str) -> Picture | None:
         for e in worst
     )
     envious = len({i for i, _ in found.envy})
-    unclear = f" {count(len(found.borderline), 'pair')} too close to call." * bool(found.borderline)
+    unclear = f" Too close to call: {count(len(found.borderline), 'pair')}." * bool(
+        found.borderline
+    )
     notes = []
     if found.game.size > NAMED and envious > FEW:
-        notes.append(f"Of {envious:,} agents that envy another, those with the most to gain.")
+        notes.append(f"{envious:,} agents envy another. These have the most to gain.")
     if found.game.size > LISTED:
         notes.append("In a game this large, the check looks for one envied agent per agent.")
     listed = join_first(told, envious, most=TOLD) or "No agent envies another for certain"

@@ -342,13 +342,13 @@ def _compare_with_full(audit: DefectionAudit, curve: DefectionCurve) -> str:
         trials += f" of {count(agents, 'agent')}"
     text = (
         f"Under {curve.algorithm}, {audit.describe_defector(curve)} that gives {part} reaches its "
-        f"goal in {format_percent(share.p)} of runs (95 % interval {100 * share.low:.0f} to "
-        f"{format_percent(share.high)}, {trials})."
+        f"goal in {format_percent(share.p)} of runs. The 95 % interval is {100 * share.low:.0f} to "
+        f"{format_percent(share.high)} ({trials})."
     )
     if whole is None:
         return text
     full = format_percent(audit.defector_share(whole.judged).p)
-    text += f" With all of it, it reaches its goal in {full} of runs."
+    text += f" If it gives all, it reaches its goal in {full} of runs."
     # An agent that the plan asks for nothing cannot harm the others.
     return text + ("" if 0 in curve.contributions else _describe_harm(point, whole))
 
@@ -360,8 +360,8 @@ def _describe_harm(point: DefectionLevel, whole: DefectionLevel) -> str:
     if not before.trials or then.p >= before.p or now == format_percent(before.p):
         return ""
     return (
-        f" If it gives {format_level(point.level)}, all the others reach their goals in {now} of "
-        f"runs, instead of {format_percent(before.p)}."
+        f" Its defection harms the others: they all reach their goals in {now} of runs instead of "
+        f"{format_percent(before.p)}."
     )
 
 

@@ -213,8 +213,8 @@ def _mark_goal(found: Reached, text: str) -> Cell:
 
 
 def describe_criteria(frontier: Frontier) -> str:
-    """Return the criteria in a sentence that says whose they are."""
-    return f"Your criteria, set in [frontier]: {'; '.join(frontier.criteria)}."
+    """Return the criteria in sentences, after one that says where they are set."""
+    return " ".join(("Your criteria are set in [frontier].", *frontier.criteria))
 
 
 def list_costs(frontier: Frontier) -> Records:

@@ -165,7 +165,7 @@ def _describe_doubt(concept: str, solution: Solution) -> str:
         return f"No {name} was found." if solution.status is Status.FAILED else ""
     if solution.status is not Status.LIMIT:
         return ""
-    return f"That the total of the {name} is the least of its kind is not proved."
+    return f"The {name} is not proved to be the cheapest of its kind."
 
 
 # What proves a plan.
@@ -255,7 +255,7 @@ def _describe_unproved(solution: Solution) -> str:
         near = f"Such plans come as close to {count_samples(low)} as you like"
         return f"{near}, but none reaches it"
     if not np.isfinite(low) or low <= 0:
-        return "How far it is from the cheapest of its kind is not known"
+        return "It is not known how far it is from the cheapest of its kind"
     return f"A cheaper one may exist, but none below {format_amount(low)}"
 
 

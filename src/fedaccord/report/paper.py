@@ -109,8 +109,9 @@ def _introduction(found: Reproduction, run: Sequence[Row]) -> Iterator[str]:
         yield (
             "The experiment was run on EMNIST."
             if found.full
-            else "The experiment was run in small on scikit-learn's handwritten digits, which are "
-            "not the paper's data. So its rows show trends, and cannot refute any percentage."
+            else "The experiment was run on a smaller scale, on scikit-learn's handwritten "
+            "digits. These are not the paper's data, so its rows show trends, and cannot "
+            "refute any percentage."
         )
     if len(run) < len(found.rows):
         yield f"{len(found.rows) - len(run)} more claims were not checked and are not listed."

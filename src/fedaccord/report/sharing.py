@@ -125,7 +125,7 @@ def advise_contract(found: CostShares) -> str:
 
 def describe_contract(found: CostShares, contract: Contract) -> str:
     """Return what a contract does, whether a group would leave, and what is left to fund."""
-    said = f"{contract.rule}: {RULES[contract.rule]}."
+    said = f"Under {contract.rule}, {RULES[contract.rule]}."
     if contract.leaver is not None:
         names = _name_group(found, contract.leaver)
         bears = found.write_burden(contract.leaver.bears, len(contract.leaver.agents))

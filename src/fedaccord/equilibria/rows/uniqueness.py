@@ -120,9 +120,7 @@ def _prove_by_definiteness(game: RowGame, near: Vector | None) -> Uniqueness | N
             rest = float(np.linalg.norm(_residual(game, near) / spread))
             size = float(np.linalg.norm(matrix, "fro"))
             radius = spread * (1 + size) * rest / least
-        return Uniqueness(
-            "the benefits rule out a second one (their symmetric part is positive definite)", radius
-        )
+        return Uniqueness("the benefits rule out a second one", radius)
     return None
 
 
@@ -134,10 +132,7 @@ def _by_minors(game: RowGame) -> Uniqueness | None:
             return None
     blocks = [[row for row, _ in goals] for goals in game.exact_rows]
     if _has_positive_minors(blocks, 0):
-        return Uniqueness(
-            "the benefits rule out a second one, whatever the requirements (all their principal "
-            "minors are above zero)"
-        )
+        return Uniqueness("the benefits rule out a second one, whatever the requirements")
     return None
 
 
