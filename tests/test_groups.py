@@ -334,7 +334,7 @@ def test_with_harm_a_pair_can_give_less_where_neither_can_alone():
     found = {(group, alone) for group, _, alone in whole_blocking(game, [10, 10], harm)}
     assert ((0, 1), False) in found
     assert ((0,), False) not in found and ((1,), False) not in found
-    with pytest.raises(InputError, match="utilities must not fall when anybody gives more"):
+    with pytest.raises(InputError, match="utilities must not fall when an agent gives more"):
         FunctionGame(lambda theta: 30 + theta - 2 * theta[::-1], [20, 20])
 
 

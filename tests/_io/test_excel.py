@@ -96,7 +96,7 @@ def test_the_first_sheet_is_read_unless_another_is_named(tmp_path):
     path = book(tmp_path, [["agent", "contribution"], ["a", 5]], other)
     found = Allocation.load(path)
     assert found.agents == ("a",)
-    assert "the first is read, 'Sheet 0'; --sheet names another" in found.notes[0]
+    assert "the first sheet is read, 'Sheet 0'; --sheet names another" in found.notes[0]
     assert "The sheet 'Sheet 1' looks like such a table too, and is left out" in found.notes[0]
     assert Allocation.load(path, sheet="Sheet 1").agents == ("x",)
     assert Allocation.load(path, sheet="Sheet 1").notes == ()
@@ -171,7 +171,9 @@ def test_a_cover_sheet_and_a_title_are_passed_over(tmp_path):
     table = [["Counts of March"], [], ["agent", "contribution"], ["a", 5]]
     found = Allocation.load(book(tmp_path, cover, table))
     assert found.agents == ("a",)
-    assert any("one is read, 'Sheet 1'; --sheet names another" in note for note in found.notes)
+    assert any(
+        "one sheet is read, 'Sheet 1'; --sheet names another" in note for note in found.notes
+    )
     assert any("found in row 3; rows above were skipped" in note for note in found.notes)
 
 

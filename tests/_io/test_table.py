@@ -73,7 +73,7 @@ def test_the_usual_encodings_are_recognised(tmp_path, encoding):
         ("agent,x\na,1\n".encode("utf-16-le"), "is not a text file in UTF-8"),
         (b"\x81\xff", "is not a text file in UTF-8"),
         (b"\xff\xfea", "is cut short"),
-        (b"\xd0\xcf\x11\xe0\xa1", "workbook of an old Excel; save it as .xlsx or as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1", "old Excel workbook; save it as .xlsx or as CSV"),
         (b'{"model": "linear"}', "is JSON and not a table; .*'fedaccord solve'"),
         (b"a,b\n" + b"1" * 200_000, "is not CSV"),
     ],

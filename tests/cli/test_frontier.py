@@ -69,7 +69,7 @@ def test_a_comparison_as_json_has_both_protocols_of_every_algorithm(tiny: Path) 
     assert pledged["P2"]["total_samples"] == 20
     assert pledged["goals"]["samples"]["value"] == pytest.approx(20 / 64)
     assert found["contenders"]["FedAvg"]["P2"]["contributions"] == [32, 32]
-    assert found["provenance"].endswith("trials 0 to 1 of seed 0, which no plan was made on.")
+    assert found["provenance"].endswith("trials 0 to 1 of seed 0.")
     assert result.stderr == (
         "fedaccord: P1 of 2 algorithms: up to 10 runs.\n"
         "fedaccord: P2 of 2 algorithms: up to 13 runs.\n"

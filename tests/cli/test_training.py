@@ -179,7 +179,7 @@ def test_an_audit_in_words_has_tables_and_a_sentence_per_algorithm(tiny: Path) -
     assert "all reach their goals at 100 %" in result.stdout
     for name in ("FedAvg", "MW-FED"):
         sentence = rf"Under {name}, a random agent that gives 50 % of its data reaches its goal in "
-        sentence += r"\d+ % of runs \(95 % interval \d+ to \d+ %, 3 trials of 2 agents\)"
+        sentence += r"\d+ % of runs\. The 95 % interval is \d+ to \d+ % \(3 trials of 2 agents\)"
         assert re.search(sentence, result.stdout)
 
 

@@ -155,7 +155,7 @@ def test_the_warnings_and_doubts_of_a_plan_are_under_the_verdict(pilots):
     tab = pilots.open()
     assert "1 warning, 2 doubts" in tab.verdict and "All is well" not in tab.verdict
     tab.click(".answer summary")
-    for said in ("Beware: with 25", "The total could change by about 210 samples"):
+    for said in ("Beware: an agent that gives 25", "The total could change by about 210 samples"):
         assert said in tab.verdict
 
 

@@ -411,7 +411,7 @@ def test_a_game_without_a_plan_is_no_contender(monkeypatch, planned):
     [
         (
             {"levels": (1, 0.5)},
-            r"levels must include 0\.25, which a criterion .* is about; got 1, 0\.5",
+            r"levels must include 0\.25, the level of the criterion .*; got 1, 0\.5",
         ),
         ({"plans": {"FedAvg": "none.csv"}}, "plan of FedAvg must be one of own, all, measured"),
         (
@@ -546,7 +546,7 @@ def test_goals_other_than_the_usual_can_be_set():
     assert "A contributor that gives 50 % reaches its goal in" in at_half.verdict(
         found.contenders[0]
     )
-    assert "a contributor that gives 50 % of what the plan asks" in at_half.criteria[1]
+    assert "A contributor that gives 50 % of what the plan asks" in at_half.criteria[1]
 
 
 def test_the_criteria_are_settings_of_a_config(monkeypatch):
@@ -572,11 +572,11 @@ def test_a_verdict_names_each_goal_with_its_interval():
     )
     assert found.verdict(found.contender("PLEDGED")).startswith("PLEDGED meets 3 of the 4")
     assert found.criteria == (
-        "all agents reach their goals in at least 95 % of runs",
-        "a contributor that gives 25 % of what the plan asks reaches its goal in at most 10 % of "
-        "runs",
-        "all the others reach their goals in at least 90 % of runs then",
-        "at most 50 % of the samples of FedAvg",
+        "All agents reach their goals in at least 95 % of runs.",
+        "A contributor that gives 25 % of what the plan asks reaches its goal in at most 10 % of "
+        "runs.",
+        "All the others then reach theirs in at least 90 % of runs.",
+        "Training uses at most 50 % of the samples of FedAvg.",
     )
 
 
@@ -608,8 +608,8 @@ def test_where_nobody_contributes_there_is_nobody_to_cut():
 
 def test_it_is_stated_that_plans_were_made_on_other_trials():
     assert three().provenance == (
-        "Plans were made on trials of their own. All shares are counted on trials 0 to 19 of seed "
-        "3, which no plan was made on."
+        "Plans were made on trials of their own. All shares come from other trials: trials 0 to 19 "
+        "of seed 3."
     )
     filed = frontier(contender("FedAvg", lenient), contender("X", strict, plan="/some/plan.csv"))
     assert "(the plan of X was given)" in filed.provenance

@@ -146,7 +146,7 @@ def test_a_second_model_of_the_server_is_no_pilot_of_its_own(tmp_path):
 
     found = read_nvflare_pilots(changed(tmp_path, CROSS, add_best), STATISTICS)
     assert len(found) == 4
-    assert "best_FL_global_model.pt came of the same training" in found.notes[-1]
+    assert "best_FL_global_model.pt comes from the same training" in found.notes[-1]
 
 
 def test_a_site_that_did_not_measure_a_model_has_no_accuracy(tmp_path):
@@ -167,8 +167,8 @@ def test_a_bare_number_is_an_accuracy(tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "words"),
     [
-        (lambda d: d.clear(), {}, "is not a cross-site evaluation of NVFlare's"),
-        (lambda d: d.update(hill=[]), {}, "is not a cross-site evaluation of NVFlare's"),
+        (lambda d: d.clear(), {}, "is not a cross-site evaluation of NVFlare"),
+        (lambda d: d.update(hill=[]), {}, "is not a cross-site evaluation of NVFlare"),
         (lambda d: None, {"metric": "auc"}, "has no metric 'auc'; it has accuracy, loss"),
         (lambda d: None, {"metric": "loss"}, "must lie between 0 and 1|did you mean"),
         (
@@ -217,7 +217,7 @@ def test_the_command_writes_pilots_that_plan_takes(tmp_path):
         (("pilots", STATISTICS, "--nvflare", STATISTICS), "is not a cross-site evaluation"),
         (("pilots", STATISTICS, "--nvflare", CROSS, "--json"), "--json is for pilots to run"),
         (("pilots", STATISTICS, "--nvflare", CROSS, "--budget", 4), "--budget is for pilots"),
-        (("plan", CROSS), "a cross-site evaluation of NVFlare's"),
+        (("plan", CROSS), "a cross-site evaluation of NVFlare"),
         (("plan", "pilots.csv", "--histograms", CROSS, "--goal", 0.8), "makes pilots of it"),
     ],
 )

@@ -105,7 +105,7 @@ def test_that_a_plan_hardly_deters_is_a_warning():
     plan = plans()[0]
     loose = dataclasses.replace(plan, cuts={0.25: np.full(plan.size, 0.8)})
     firm = dataclasses.replace(plan, cuts={0.25: np.full(plan.size, 0.2)})
-    assert list_warnings(loose)[0].startswith("Beware: with 25 % an agent probably still")
+    assert list_warnings(loose)[0].startswith("Beware: an agent that gives 25 % probably still")
     assert not any("Beware" in one for one in list_warnings(firm))
 
 

@@ -158,8 +158,8 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
         (
             {},
             "Under FedAvg, a random agent that gives 25 % of its data reaches its goal in 75 % of "
-            "runs (95 % interval ",
-            " %, 4 trials of 2 agents). With all of it, it reaches its goal in 100 % of runs.",
+            "runs. The 95 % interval is ",
+            " % (4 trials of 2 agents). If it gives all, it reaches its goal in 100 % of runs.",
         ),
         (
             {"levels": (1.0, 0.5, 0.05)},
@@ -171,25 +171,25 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
             {"levels": (0.125,)},
             "Under FedAvg, a random agent that gives 12.5 % of its data reaches its goal in 75 % "
             "of runs (",
-            " %, 4 trials of 2 agents).",
+            " % (4 trials of 2 agents).",
         ),
         (
             {"levels": (1.0,)},
             "Under FedAvg, a random agent that gives all of its data reaches its goal in 100 % of "
             "runs (",
-            "to 100 %, 4 trials of 2 agents).",
+            "to 100 % (4 trials of 2 agents).",
         ),
         (
             {"protocol": "P2"},
             "Under FedAvg, a random agent that gives 25 % of what the plan asks of it reaches its "
             "goal in 75 % of runs (",
-            " %, 4 trials of 2 agents). With all of it, it reaches its goal in 100 % of runs.",
+            " % (4 trials of 2 agents). If it gives all, it reaches its goal in 100 % of runs.",
         ),
         (
             {"protocol": "P2", "full": (0, 10), "harm": True},
             "Under FedAvg, a random contributor that gives 25 % of what the plan asks of it "
             "reaches its goal in 50 % of runs (",
-            " %, 4 trials of 1 agent). With all of it, it reaches its goal in 100 % of runs.",
+            " % (4 trials of 1 agent). If it gives all, it reaches its goal in 100 % of runs.",
         ),
         (
             {"protocol": "P2", "full": (0, 0)},
@@ -200,8 +200,9 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
         (
             {"harm": True},
             "Under FedAvg, a random agent that gives 25 % of its data reaches its goal in 75 %",
-            "4 trials of 2 agents). With all of it, it reaches its goal in 100 % of runs. If it "
-            "gives 25 %, all the others reach their goals in 75 % of runs, instead of 100 %.",
+            "4 trials of 2 agents). If it gives all, it reaches its goal in 100 % of runs. Its "
+            "defection harms the others: they all reach their goals in 75 % of runs instead of "
+            "100 %.",
         ),
     ],
 )
@@ -220,7 +221,7 @@ def test_that_full_contribution_does_not_satisfy_all_is_said_first() -> None:
     )
     # Five of eight: the north in all trials, the south in one.
     assert "reaches its goal in 75 % of runs" in second
-    assert "With all of it, it reaches its goal in 62 % of runs." in second
+    assert "If it gives all, it reaches its goal in 62 % of runs." in second
 
 
 def test_names_in_heads_are_shown_as_they_are_written_and_cut() -> None:

@@ -86,8 +86,9 @@ def test_that_the_others_pay_is_said_where_they_do_and_nowhere_else():
     said = [str(part) for part in tables.show_frontier(three())]
     harmed = [sentence for sentence in said if "harms the others" in sentence]
     assert harmed == [
-        "Under PLEDGED, defection harms the others too: when a contributor gives 25 % of what the "
-        "plan asks, all the others reach their goals in 0 % of runs (95 % interval 0 to 16 %)."
+        "Under PLEDGED, defection harms the others too. When a contributor gives 25 % of what the "
+        "plan asks, all the others reach their goals in only 0 % of runs. The 95 % interval is 0 "
+        "to 16 %."
     ]
     assert said[-1] == three().conclusion and said[-2] == three().provenance
 
@@ -199,7 +200,7 @@ def test_the_page_begins_with_who_reaches_all_goals():
         "Does a contributor at 25\u00a0% reach its goal (P2)?",
         "Do all the others then reach theirs?",
     )
-    assert "Your criteria, set in [frontier]: all agents reach their goals in at least 95 %" in (
+    assert "Your criteria are set in [frontier]. All agents reach their goals in at least 95 %" in (
         texts(page)
     )
     assert "Doubt: one measurement on an agent's validation samples decides" in texts(page)

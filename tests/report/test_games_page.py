@@ -122,7 +122,7 @@ def test_a_plan_that_is_not_proved_says_how_far_it_might_be_off():
     assert said.endswith(". A cheaper one may exist, but none below 1,900.")
     assert tone == "unsure"
     said, tone = verdict("stable", STABLE, Status.LIMIT, bounds=(0, np.inf))
-    assert said.endswith(". How far it is from the cheapest of its kind is not known.")
+    assert said.endswith(". It is not known how far it is from the cheapest of its kind.")
     assert tone == "unsure"
 
 
@@ -357,7 +357,10 @@ def test_every_picture_comes_with_its_numbers_and_words_for_those_who_do_not_see
     assert by_name["defection-optimal"].data.rows[0][:5] == pytest.approx(
         ("University", 1228.125, 1018.125, 0, 210)
     )
-    assert by_name["defection-optimal"].alt == "Not exactly what they need: University: 210 spare."
+    assert (
+        by_name["defection-optimal"].alt
+        == "These do not give exactly what they need: University: 210 spare."
+    )
     (pair,) = by_name["envy-optimal"].data.rows
     assert pair == pytest.approx(("University", 1228.125, "too close to call", "City", 703.125))
     assert by_name["prices"].data.rows[0][1:] == pytest.approx(
@@ -565,9 +568,7 @@ def test_a_verdict_tells_what_is_not_proved_of_the_other_plans():
     game, claims, checks, _ = hospitals()
     claims["envy-free"] = dataclasses.replace(claims["envy-free"], status=Status.LIMIT)
     said, tone = judge_solutions(game, claims, checks)
-    assert said.endswith(
-        " That the total of the envy-free plan is the least of its kind is not proved."
-    )
+    assert said.endswith(" The envy-free plan is not proved to be the cheapest of its kind.")
     assert tone == "plain"
     claims["envy-free"] = solution(game, "envy-free", None, Status.NONE_EXISTS)
     said, _ = judge_solutions(game, claims, checks)

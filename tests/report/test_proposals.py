@@ -565,7 +565,7 @@ def test_the_warnings_and_doubts_of_a_plan_are_told():
     found = proposal.check(proposal.start, 0.99)
     warnings, doubts = list_warnings(proposal, found)
     assert doubts == list(list_doubts(plan)) and doubts
-    assert len(warnings) == 1 and "Beware: with 25 %" in warnings[0]
+    assert len(warnings) == 1 and "Beware: an agent that gives 25 %" in warnings[0]
     view = show_proposal(proposal, found, Scenario(), concept="stable")
     (fold,) = view.doubted
     assert fold.summary == f"1 warning, {len(doubts)} doubts"
