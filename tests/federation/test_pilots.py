@@ -226,7 +226,7 @@ def test_pilots_are_aimed_once_or_more(stages):
 
 def test_who_trains_alone_needs_no_plan():
     engine = MadeUpEngine(by_sum)
-    with pytest.raises(InputError, match="Solo trains everybody alone"):
+    with pytest.raises(InputError, match="Solo trains each client alone"):
         pilots(engine, Solo())
     assert not engine.made
 

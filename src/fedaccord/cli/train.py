@@ -183,11 +183,12 @@ def difficulty(
         for name, pool in zip(("hard", "easy"), bands.pools(scores), strict=True)
     }
     means = {f"{name}, mean": band["mean"] for name, band in found.items()}
-    head, rows = f"difficulty by {asked.method}", scores.summary()
+    head = f"difficulty by {asked.method}"
+    rows = {"samples" if key == "points" else key: n for key, n in scores.summary().items()}
     record = {"summary": scores.summary(), "bands": found, "provenance": scores.provenance}
     present(
         record=lambda: {"method": asked.method, **record},
-        parts=lambda: [_pages().list_pairs(head, {"samples": rows.pop("points"), **rows, **means})],
+        parts=lambda: [_pages().list_pairs(head, {**rows, **means})],
         page=lambda: _pages().difficulty_page(scores, bands, command=command_line()),
         report=report,
         as_json=as_json,

@@ -491,7 +491,7 @@ def test_of_one_validation_point_there_are_no_halves():
     client = federation.clients[0]
     object.__setattr__(client, "validation_inputs", client.validation_inputs[:1])
     object.__setattr__(client, "validation_labels", client.validation_labels[:1])
-    with pytest.raises(InputError, match="client 0 has one validation point"):
+    with pytest.raises(InputError, match="client 0 has one validation sample"):
         Halved(federation, "first").deal(0)
 
 
@@ -563,7 +563,7 @@ def test_digits_half_of_what_all_have_does_and_a_quarter_of_a_pledge_does_not():
         ({"split": "thirds"}, "split must be one of deals, halves"),
         ({"levels": (2,)}, "a level must be a number above 0 and at most 1"),
         ({"seed": -1}, "seed must be a whole number"),
-        ({"algorithm": Solo()}, "Solo trains everybody alone"),
+        ({"algorithm": Solo()}, "Solo trains each client alone"),
         ({"algorithm": Pledged(commitment=(1, 2))}, "PLEDGED has a commitment already"),
         ({"algorithm": "FedAvg"}, "an algorithm is needed"),
     ],

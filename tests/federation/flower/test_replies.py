@@ -208,7 +208,7 @@ MEASURES = {
     "negative": (say(accuracy=-0.1), "not between 0 and 1"),
     "none": (say(accuracy=None), "does not say its accuracy"),
     "a list": (say(accuracy=[0.5]), "not one number"),
-    "no points": (say(num_examples=0), "it has no validation points"),
+    "no points": (say(num_examples=0), "it has no validation samples"),
     "no metrics": (lambda content: content.clear(), "0 records"),
 }
 

@@ -186,7 +186,7 @@ def test_no_network_is_trained_in_torch_where_the_config_insists_on_the_native_b
 ):
     monkeypatch.setenv("FEDACCORD_NATIVE", "0")
     assert model_factory(name, shape, 3, predicts=predicts)() is not None
-    with pytest.raises(InputError, match=rf'{words}.*; use engine="auto" to go on'):
+    with pytest.raises(InputError, match=rf'{words}.*; use engine="auto" to train'):
         model_factory(name, shape, 3, engine="native", predicts=predicts)()
 
 

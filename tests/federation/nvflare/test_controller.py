@@ -307,7 +307,7 @@ def changed(**parts):
             changed(arrays=lambda arrays: arrays.update({"2.bias": np.zeros(3)})),
             "2.bias has shape (3,) of <f8 instead of (3,) of <f4",
         ),
-        (changed(arrays=lambda arrays: arrays.update({"2.bias": "abc"})), "2.bias is no array"),
+        (changed(arrays=lambda arrays: arrays.update({"2.bias": "abc"})), "2.bias is not an array"),
         (changed(metrics=lambda said: said.clear()), "it does not say its num-examples"),
         (changed(metrics=lambda said: said.update({"num-examples": 0.5})), "which cannot be"),
         (lambda kind, n, reply: None if kind == "train" else reply, "no reply came"),
