@@ -140,7 +140,7 @@ def test_a_network_that_stays_poor_is_said_to_be():
     )
     assert not found.provenance["good_enough"]
     assert found.provenance["batches_trained"] == 2
-    with pytest.raises(InputError, match="the holdout must leave some of the 60 reference points"):
+    with pytest.raises(InputError, match="the holdout must leave some of the 60 reference samples"):
         loss_scores(dataset(20, seed=3), linear, reference=dataset(60, seed=4), holdout=60)
 
 
