@@ -461,7 +461,7 @@ def test_without_a_rest_pools_may_take_every_point():
         p.sha256 for p in with_rest[:2]
     ]
     assert two.sha256 == whole.split(60, seed=1)[1].sha256
-    with pytest.raises(InputError, match=r"pools of 60 \+ 41 points cannot be dealt from 100"):
+    with pytest.raises(InputError, match=r"pools of 60 \+ 41 samples cannot be taken from 100"):
         whole.split(60, 41, rest=False)
 
 

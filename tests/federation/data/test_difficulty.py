@@ -231,7 +231,7 @@ def test_every_trial_draws_points_of_its_own():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"points": 81}, "cannot draw 81 of 80 points"),
+        ({"points": 81}, "cannot draw 81 of 80 samples"),
         ({"target": 0}, "the target must be an accuracy above 0"),
         ({"trials": 0}, "trials must be at least 1"),
         ({"cap": 0}, "cap must be at least 1"),

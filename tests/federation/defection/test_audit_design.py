@@ -133,5 +133,5 @@ def test_the_reserves_of_a_plan_are_those_of_the_algorithm(tmp_path, named):
 
 def test_a_reserve_that_a_client_does_not_have_is_refused():
     plan = Allocation([10, 18, 0], reserve=[0, 3, 20])
-    with pytest.raises(InputError, match=r"may ask .* for 21 points, .* and it has 20; lower its"):
+    with pytest.raises(InputError, match=r"may ask .* for 21 samples, .* and it has 20; lower its"):
         Design(MadeUp(), [Earned()], AuditOptions(plan=plan))
