@@ -167,7 +167,7 @@ def test_a_single_share_is_planned_like_an_accuracy(tmp_path) -> None:
         ('[[agents.goals]]\nmeasure = "auc"\ntarget = 1.5', "at most 1"),
         ('[[agents.goals]]\nmeasure = "auc"\ntarget = [0.5, 0.6]', "one target each"),
         (GOALS.replace("age >=", "agee >="), "'agee'"),
-        (GOALS.replace("60", "89"), "no negative point|no point"),
+        (GOALS.replace("60", "89"), "no negative sample|no point"),
         (GOALS + GOALS, "keep one of them|same measure"),
         (GOALS.replace("threshold", "treshold"), "treshold"),
     ],

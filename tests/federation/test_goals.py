@@ -310,8 +310,8 @@ def one(*goals):
             lambda: one(ClientGoal("auc", 0.5, "x"), ClientGoal("accuracy", 0.6, "x")),
             'are called "x"',
         ),
-        (lambda: one(ClientGoal("auc", 0.5, group=np.arange(40) % 2 == 0)), "no positive point"),
-        (lambda: one(ClientGoal("auc", 0.5, group=np.arange(40) % 2 == 1)), "no negative point"),
+        (lambda: one(ClientGoal("auc", 0.5, group=np.arange(40) % 2 == 0)), "no positive sample"),
+        (lambda: one(ClientGoal("auc", 0.5, group=np.arange(40) % 2 == 1)), "no negative sample"),
         (lambda: one(ClientGoal("accuracy", 0.5, group=np.zeros(40, bool))), "has no point"),
         (lambda: one(ClientGoal("auc", 0.5, group=np.ones(39, bool))), "39 entries for the 40"),
         (

@@ -278,7 +278,7 @@ def test_without_batches_there_is_no_pretraining() -> None:
     ("old", "new", "words"),
     [
         ("pretraining = 100", "pretraining = 0", r"\[pools\] pretraining"),
-        ("pretraining = 100", "pretraining = 1790", r"\[pools\] pools of 1,790 \+ 60 points"),
+        ("pretraining = 100", "pretraining = 1790", r"\[pools\] pools of 1,790 \+ 60 samples"),
         (
             "[pools]",
             "[pools]\nagents = 1638",
