@@ -214,7 +214,7 @@ def test_a_search_tries_the_papers_range_and_puts_the_best_first():
     assert set(
         search_hyperparameters(linear, TRAIN, validation=VALIDATION, draws=4, seed=5)
     ) <= set(found)
-    with pytest.raises(InputError, match="a draw or more"):
+    with pytest.raises(InputError, match="at least one draw"):
         search_hyperparameters(linear, TRAIN, validation=VALIDATION, draws=0)
 
 

@@ -266,7 +266,7 @@ class Dataset:
         rest: whether there is to be that last pool; False leaves out the points it would have.
         """
         if any(size < 1 for size in sizes) or sum(sizes) + rest > len(self):
-            wanted = " + ".join(f"{size:,}" for size in sizes) + " points" + " and a rest" * rest
+            wanted = " + ".join(f"{size:,}" for size in sizes) + " samples" + " and a rest" * rest
             raise InputError(
                 f"pools of {wanted} cannot be taken from {len(self):,} samples; use smaller pools, "
                 "each of at least one sample"
