@@ -120,7 +120,7 @@ def _prove_by_definiteness(game: RowGame, near: Vector | None) -> Uniqueness | N
             rest = float(np.linalg.norm(_residual(game, near) / spread))
             size = float(np.linalg.norm(matrix, "fro"))
             radius = spread * (1 + size) * rest / least
-        return Uniqueness("the benefits rule out a second one", radius)
+        return Uniqueness("the benefits rule out a second one (positive definite)", radius)
     return None
 
 
@@ -132,7 +132,7 @@ def _by_minors(game: RowGame) -> Uniqueness | None:
             return None
     blocks = [[row for row, _ in goals] for goals in game.exact_rows]
     if _has_positive_minors(blocks, 0):
-        return Uniqueness("the benefits rule out a second one, whatever the requirements")
+        return Uniqueness("the benefits, a P-matrix, rule out a second one whatever the requirements")
     return None
 
 
