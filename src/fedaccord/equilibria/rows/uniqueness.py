@@ -132,7 +132,9 @@ def _by_minors(game: RowGame) -> Uniqueness | None:
             return None
     blocks = [[row for row, _ in goals] for goals in game.exact_rows]
     if _has_positive_minors(blocks, 0):
-        return Uniqueness("the benefits, a P-matrix, rule out a second one whatever the requirements")
+        return Uniqueness(
+            "the benefits, a P-matrix, rule out a second one whatever the requirements"
+        )
     return None
 
 
