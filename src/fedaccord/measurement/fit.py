@@ -30,7 +30,7 @@ from fedaccord.measurement.pilots import PilotTable
 from fedaccord.measurement.pooling import Pooling, Population, check_pooling, leave_out
 from fedaccord.measurement.posterior import draw_posterior
 from fedaccord.measurement.scatter import Residuals, Scatter, find_fading
-from fedaccord.wording import format_accuracy_down
+from fedaccord.wording import format_accuracy_down, format_goal
 
 RESAMPLES = 200
 # Rounds of fitting all agents, learning what they have in common, and fitting again.
@@ -75,8 +75,8 @@ class Unreachable:
     def sentence(self) -> str:
         """The fact in words, without a full stop."""
         return (
-            f"{self.name} wants an accuracy of {self.goal:.3g}. If all agents gave all they can, "
-            f"it would reach {format_accuracy_down(self.nearest)}: lower its goal to "
+            f"{self.name} wants an accuracy of {format_goal(self.goal)}. If all agents gave all "
+            f"they can, it would reach {format_accuracy_down(self.nearest)}: lower its goal to "
             f"{_round_down(self.nearest)} or less"
         )
 
