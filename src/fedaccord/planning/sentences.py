@@ -293,13 +293,15 @@ def _has_own_margins(plan: Plan) -> bool:
 
 
 def _describe_changes(plan: Plan) -> list[str]:
+    from fedaccord.planning.remedies import MOST_SEARCHED
+
     # What an agent without samples could do with some was not asked.
     what = "limit or goal" if plan.game.limits.all() else "goal, or of one limit above 0,"
-    none = f"No change of one {what} is enough."
+    none = f"No change of one {what} was found to be enough."
     if plan.together is not None:
         return [none, _list_together(plan, plan.together)]
     if not plan.changes:
-        return [none] * bool(plan.unreachable or plan.blocking)
+        return [none] * bool((plan.unreachable or plan.blocking) and plan.size <= MOST_SEARCHED)
     return [
         f"The smallest change that makes a plan possible: {describe_change(plan, 0)}.",
         *_qualify_change(plan),
