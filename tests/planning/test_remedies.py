@@ -129,6 +129,7 @@ def test_where_one_change_is_not_enough_that_is_said():
     game = LinearGame(np.eye(2), [50.0, 50.0], limits=[20.0, 20.0], agents=["A", "B"])
     plan = make_plan(game)
     assert plan.contributions is None and plan.changes == () and plan.blocking == (0, 1)
+    assert "Even if all agents give all they can, they do not reach all goals." in plan.verdict
     assert plan.verdict.endswith(
         "The limits of A and B are too low. No change of one limit or goal was found to be enough."
     )

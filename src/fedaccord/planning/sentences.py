@@ -12,6 +12,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.check.sentences import describe_carried
+from fedaccord.equilibria.result import Status
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.fit import Unreachable
 from fedaccord.planning.result import Outcome, Plan
@@ -252,8 +253,12 @@ def _explain_none(plan: Plan) -> list[str]:
     if not plan.blocking:
         return [plan.reason, *_describe_changes(plan)]
     fixed = "The safety margins of a saved game are fixed. From its pilots, plan finds others."
+    optimal = plan.solutions.get("optimal")
+    first = "Every plan that reaches all goals asks some agent for more than it needs."
+    if optimal is not None and optimal.status is Status.INFEASIBLE:
+        first = "Even if all agents give all they can, they do not reach all goals."
     return [
-        "Every plan that reaches all goals asks some agent for more than it needs.",
+        first,
         _describe_blocking(plan),
         *[fixed] * _has_own_margins(plan),
         *_describe_changes(plan),
