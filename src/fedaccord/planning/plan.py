@@ -500,7 +500,7 @@ def _find_tried(measurement: Measurement) -> Vector:
     # The fits also know of samples of agents that have left since.
     pairs = zip(measurement.fits, measurement.benefits, strict=True)
     fitted = [(fit.model.contributions @ worth).max() for fit, worth in pairs]
-    return np.maximum(tried, fitted)
+    return np.asarray(np.maximum(tried, fitted))
 
 
 def _tighten(optimal: Solution, stable: Solution) -> Solution:
