@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 
 # From here on, and below its inverse, a number is written with a power of ten.
@@ -367,16 +368,16 @@ def format_beside(value: float | None, requested: float) -> str:
     """
     if value is None:
         return "unknown"
-    asked = format_requested(requested)
-    places = len(asked) - 2
-    if value >= 0.995 and requested > 0.99:
-        # Rounded down, so what misses a requested 0.999 reads as 0.998 at most.
-        if value >= 1:
-            return f"above {1 - 0.1**places:.{places}f}"
-        return repr(float(value))[: places + 2].ljust(places + 2, "0")
-    if value < requested and asked == format_uncertain(value):
-        return f"{math.floor(1000 * value) / 1000:.3f}"
-    return format_uncertain(value)
+    short, is_enough = format_uncertain(value), value >= requested
+    is_near_one = value >= 0.995 and requested > 0.99
+    if (float(short.split()[-1]) >= requested) == is_enough and not is_near_one:
+        return short
+    places = len(format_requested(requested)) - 2
+    if value >= 1:
+        return f"above {1 - 0.1**places:.{places}f}"
+    # Rounded down, so what misses a requested 0.999 reads as 0.998 at most.
+    places = places if is_enough else max(places, 3)
+    return f"{Decimal(repr(float(value))):f}"[: places + 2].ljust(places + 2, "0")
 
 
 def format_short_probability(value: float | None) -> str:

@@ -13,9 +13,10 @@ from scipy.stats import norm
 
 from fedaccord import Allocation, LinearGame, check, fit_curves, make_plan, read_game, write_game
 from fedaccord.check import Answer
+from fedaccord.check.decide import count_whole, refuse_excess
 from fedaccord.check.sentences import describe_carried, describe_hurt
 from fedaccord.errors import InputError
-from fedaccord.games.measured import LearningCurve
+from fedaccord.games.measured import LearningCurve, MeasuredGame
 from fedaccord.report.games_chances import describe_total, judge_tone
 from fedaccord.report.games_page import check_page
 
@@ -339,3 +340,12 @@ def test_options_and_plans_that_do_not_fit_are_refused():
     other = dataclasses.replace(PLAN, game=PLAN.game.replace(agents=["East", "West"]))
     with pytest.raises(InputError, match="of other agents"):
         check(MEASURED, GIVEN, plan=other)
+
+
+def test_a_limit_that_rounding_left_below_a_whole_number_is_that_number():
+    curves = [(0.05, 2.0, 10.0, 0.5)] * 2
+    limits = [0.29 * 100, 50.0]
+    game = MeasuredGame(np.eye(2), curves, [0.6, 0.6], limits=limits, minimums=[0.0, 30 + 1e-12])
+    whole = count_whole(game)
+    assert whole.limits.tolist() == [29, 50] and whole.minimums.tolist() == [0, 30]
+    refuse_excess(whole, [29, 50])

@@ -93,6 +93,8 @@ def test_games_without_an_agent_keep_the_others_curves_and_goals() -> None:
 def test_a_goal_beyond_the_curve_names_the_agent_and_the_best_it_can_have() -> None:
     with pytest.raises(UnreachableError, match=r"City wants an accuracy of 0\.96.* 0\.95"):
         MeasuredGame(BENEFITS, CURVES, [0.85, 0.96, 0.8], agents=["University", "City", "Rural"])
+    with pytest.raises(UnreachableError, match=r"0\.9504, but .* stays at or below 0\.95 with"):
+        MeasuredGame(BENEFITS, CURVES, [0.85, 0.9504, 0.8])
     with pytest.raises(UnreachableError, match=r"agent 1 .* aims 0\.11 above it"):
         MeasuredGame(BENEFITS, CURVES, GOALS, margins=[0, 0.11, 0])
 

@@ -11,7 +11,7 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.measured import LearningCurve, MeasuredGame, predict_accuracies, read_curves
 from fedaccord.measurement.curve_fit import CURVE, CurveModel, Task, least_squares
 from fedaccord.measurement.diagnostics import estimate_unbounded_worth
-from fedaccord.measurement.fit import Measurement, fit_curves
+from fedaccord.measurement.fit import Measurement, Unreachable, fit_curves
 from fedaccord.measurement.histograms import Histograms
 from fedaccord.measurement.pilots import PilotTable
 
@@ -344,6 +344,12 @@ def test_samples_worth_nothing_do_no_harm() -> None:
     for seed in range(8):
         found = fit_curves(pilots(noise=0.02, benefits=useless, seed=seed), resamples=5)
         assert "negative-transfer" not in kinds(found)
+
+
+def test_a_goal_just_above_what_can_be_had_is_said_with_all_its_digits():
+    said = Unreachable(0, "City", 0.8504, 0.8502).sentence
+    assert said.startswith("City wants an accuracy of 0.8504. ")
+    assert said.endswith("it would reach 0.850: lower its goal to 0.850 or less")
 
 
 def test_a_goal_above_the_curve_is_said_with_the_nearest_before_any_plan() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedaccord.check import Answer, check
+from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.margins import FINE, NEAR, Aim, MarginSearch, lower_to_limits
@@ -141,3 +142,14 @@ def test_what_no_curve_reaches_takes_all_there_is_or_is_not_aimed_at():
     lowered = lower_to_limits(PAIR, np.array([0.4, 0.4]))
     assert lowered.accuracies([40.0, 400.0]) == pytest.approx(lowered.goals + lowered.margins)
     assert lower_to_limits(PAIR.replace(limits=[40.0, None]), np.array([0.4, 0.4])) is None
+
+
+def test_a_game_with_targets_lowered_to_limits_has_an_exact_equilibrium():
+    # Two agents are short at their limits, and one of them relies on the other's samples.
+    benefits = [[1, 0.03, 0.87], [1.12, 1, 0.08], [0.6, 0.1, 1]]
+    curves = [[0.093, 120, 160, 1.1], [0.12, 18, 130, 0.88], [0.17, 14, 110, 0.8]]
+    game = MeasuredGame(benefits, curves, [0.757, 0.6445, 0.5546], limits=[224, 99, 184])
+    margins = np.array([0.16, 0.19, 0.16])
+    lowered = lower_to_limits(game, margins)
+    assert (lowered.margins < margins).sum() == 2
+    assert solve_stable(lowered).status is Status.OPTIMAL

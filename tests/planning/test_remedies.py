@@ -7,7 +7,13 @@ from fedaccord.equilibria.solve import solve_stable
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, find_needs
 from fedaccord.planning.plan import make_plan
-from fedaccord.planning.remedies import Change, Impasse, find_blocking, find_changes
+from fedaccord.planning.remedies import (
+    MOST_SEARCHED,
+    Change,
+    Impasse,
+    find_blocking,
+    find_changes,
+)
 from fedaccord.planning.result import Outcome
 from fedaccord.planning.sentences import write_change
 
@@ -123,8 +129,9 @@ def test_where_one_change_is_not_enough_that_is_said():
     game = LinearGame(np.eye(2), [50.0, 50.0], limits=[20.0, 20.0], agents=["A", "B"])
     plan = make_plan(game)
     assert plan.contributions is None and plan.changes == () and plan.blocking == (0, 1)
+    assert "Even if all agents give all they can, they do not reach all goals." in plan.verdict
     assert plan.verdict.endswith(
-        "The limits of A and B are too low. No change of one limit or goal is enough."
+        "The limits of A and B are too low. No change of one limit or goal was found to be enough."
     )
 
 
@@ -179,3 +186,12 @@ def test_of_several_equilibria_the_one_that_asks_least_of_the_agent_counts():
 def test_a_goal_is_written_with_all_digits_that_a_plan_needs():
     assert write_change("goal", 0.87) == "0.87" and write_change("goal", 0.1 + 0.2) == "0.30"
     assert write_change("goal", 0.870900987) == "0.870900987"
+
+
+def test_of_more_agents_than_are_searched_no_change_is_said_to_be_missing():
+    limits = np.full(MOST_SEARCHED + 1, np.inf)
+    limits[0] = 5
+    # A limit of 10 would be enough, but nobody looked for it.
+    plan = make_plan(LinearGame(np.eye(limits.size), np.full(limits.size, 10.0), limits=limits))
+    assert plan.blocking == (0,) and not plan.changes
+    assert "change" not in plan.verdict

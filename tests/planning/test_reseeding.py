@@ -93,3 +93,11 @@ def test_no_plan_is_said_to_be_missing_that_can_be_made(seed):
     assert make_plan(measured, probability=surer).contributions is not None
     assert plan.reseeded.high is not None
     assert "no plan" not in plan.reseeded.describe("0.99")
+
+
+def test_a_requested_probability_near_one_is_not_said_to_be_one():
+    sure = {**planned().options, "probability": 0.9999999}
+    reseeded = Reseeded(10.0, None, 12.0, 0.01)
+    plan = dataclasses.replace(planned(), reseeded=reseeded, options=sure)
+    said = [one.sentence for one in plan.doubts if one.kind == "unsettled-total"]
+    assert "no plan with probability 0.9999999." in said[0]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # The most agents that a message names.
 NAMES = 3
+# What rounding may leave below or above a whole number, as in plans.
+TIDY = 1e-6
 # Exact arithmetic settles ties only for numbers that a person wrote: ones with short fractions.
 SHORT_DENOMINATOR = 10**6
 # A burden counts as smaller than another if it is by this many tolerances: nearer than that, what a
@@ -101,7 +103,7 @@ def check(
 
 def count_whole(game: MeasuredGame) -> MeasuredGame:
     """Return a game over whole numbers of samples."""
-    limits, minimums = np.floor(game.limits), np.ceil(game.minimums)
+    limits, minimums = np.floor(game.limits + TIDY), np.ceil(game.minimums - TIDY)
     return game.replace(strategies="integer", limits=limits, minimums=minimums)
 
 

@@ -62,7 +62,7 @@ def solve_whole(game: Game, *, concepts: Collection[str], time_limit: float) -> 
     # Solvers bring much along, which rounding does without.
     from fedaccord.equilibria.solve import solve_all
 
-    limits, minimums = np.floor(game.limits), np.ceil(game.minimums)
+    limits, minimums = np.floor(game.limits + TIDY), np.ceil(game.minimums - TIDY)
     if (minimums <= limits).all():
         whole = game.replace(strategies="integer", limits=limits, minimums=minimums)
         found = solve_all(whole, concepts=concepts, time_limit=time_limit)

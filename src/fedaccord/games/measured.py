@@ -22,6 +22,7 @@ from fedaccord._checks import (
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
+from fedaccord.wording import format_goal
 
 if TYPE_CHECKING:
     from fedaccord.games.chances import Chances
@@ -200,9 +201,10 @@ class MeasuredGame(LinearGame):
             agent = int(np.argmax(np.isinf(needs)))
             margin = self.margins[agent]
             above = f" and aims {margin:.3g} above it" if margin > 0 else ""
+            wanted = f"{format_goal(self.goals[agent])}{above}"
             raise UnreachableError(
-                f"{self._name_of(agent)} wants an accuracy of {self.goals[agent]:.3g}{above}, but "
-                f"its learning curve stays at or below {self.curves[agent].best:.3g} with any "
+                f"{self._name_of(agent)} wants an accuracy of {wanted}, but its learning curve "
+                f"stays at or below {self.curves[agent].best:g} with any "
                 "amount of data: lower its goal"
             )
         return needs

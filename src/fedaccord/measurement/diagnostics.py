@@ -12,7 +12,7 @@ from fedaccord._checks import Vector
 from fedaccord._io.numbers import Suspicion
 from fedaccord.games.measured import find_needs, nearest_goals
 from fedaccord.measurement.curve_fit import CURVE
-from fedaccord.wording import capitalize_first, count, format_goal, pluralize
+from fedaccord.wording import capitalize_first, count, format_goal, format_part, pluralize
 
 if TYPE_CHECKING:
     from fedaccord.measurement.curve_fit import AgentFit
@@ -221,9 +221,9 @@ def _doubt_saturation(measurement: Measurement) -> Iterator[Doubt]:
             yield Doubt(
                 agent,
                 "saturation-below-goal",
-                f"In {100 * shares[agent]:.0f} % of the curves that fit the pilots, {name} misses "
-                f"its goal of {table.goals[agent]:.3g} with {most}: run pilots with more data, or "
-                "lower the goal.",
+                f"In {format_part(shares[agent])} of the curves that fit the pilots, {name} misses "
+                f"its goal of {format_goal(table.goals[agent])} with {most}: run pilots with more "
+                "data, or lower the goal.",
             )
 
 

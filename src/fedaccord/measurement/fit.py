@@ -30,7 +30,7 @@ from fedaccord.measurement.pilots import PilotTable
 from fedaccord.measurement.pooling import Pooling, Population, check_pooling, leave_out
 from fedaccord.measurement.posterior import draw_posterior
 from fedaccord.measurement.scatter import Residuals, Scatter, find_fading
-from fedaccord.wording import format_accuracy_down
+from fedaccord.wording import format_accuracy_down, format_goal
 
 RESAMPLES = 200
 # Rounds of fitting all agents, learning what they have in common, and fitting again.
@@ -75,8 +75,8 @@ class Unreachable:
     def sentence(self) -> str:
         """The fact in words, without a full stop."""
         return (
-            f"{self.name} wants an accuracy of {self.goal:.3g}. If all agents gave all they can, "
-            f"it would reach {format_accuracy_down(self.nearest)}: lower its goal to "
+            f"{self.name} wants an accuracy of {format_goal(self.goal)}. If all agents gave all "
+            f"they can, it would reach {format_accuracy_down(self.nearest)}: lower its goal to "
             f"{_round_down(self.nearest)} or less"
         )
 
@@ -95,6 +95,7 @@ class Measurement(Displayed):
     fits: what was found for each agent, in the numbers of the fit.
     pooling: which agents were fitted in the light of the others, and what cross-validation says.
     seed: of the resamples.
+    fading: how runs with more samples scatter less.
     """
 
     table: PilotTable
@@ -106,6 +107,7 @@ class Measurement(Displayed):
     fits: tuple[AgentFit, ...]
     pooling: Pooling
     seed: int
+    fading: Fading
 
     def __repr__(self) -> str:
         return (
@@ -183,17 +185,6 @@ class Measurement(Displayed):
             self._need_goals()
         wanted = self.goals if goals is None else as_numbers(goals, "goals")
         return find_needs(self.resamples.curves, wanted)
-
-    @cached_property
-    def fading(self) -> Fading:
-        """How runs with more samples scatter less."""
-        return find_fading(self.list_scatter(range(self.table.size)))
-
-    def list_scatter(self, agents: Iterable[int]) -> list[tuple[Vector, Residuals, float]]:
-        """Return how far the pilots of some agents scatter, for `find_fading`."""
-        sizes = self.table.contributions.sum(axis=1)
-        fits = [self.fits[agent] for agent in agents]
-        return [(sizes[fit.pilots], find_residuals(fit, 0.0), fit.training) for fit in fits]
 
     @cached_property
     def unreachable(self) -> tuple[Unreachable, ...]:
@@ -278,7 +269,16 @@ def fit_curves(
         fits=fits,
         pooling=pooling,
         seed=seed,
+        fading=find_fading(list_scatter(table, fits)),
     )
+
+
+def list_scatter(
+    table: PilotTable, fits: Iterable[AgentFit]
+) -> list[tuple[Vector, Residuals, float]]:
+    """Return how far the pilots of some agents scatter, for `find_fading`."""
+    sizes = table.contributions.sum(axis=1)
+    return [(sizes[fit.pilots], find_residuals(fit, 0.0), fit.training) for fit in fits]
 
 
 def _stack(parts: Iterator[Stack]) -> Stack:

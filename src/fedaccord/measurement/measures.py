@@ -27,7 +27,7 @@ from fedaccord.games.chances import Fading
 from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, Worlds, read_measure
 from fedaccord.games.measured import LearningCurve, find_needs, predict_accuracies
 from fedaccord.measurement.diagnostics import estimate_unbounded_worth
-from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves
+from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves, list_scatter
 from fedaccord.measurement.noise import count_alike, count_by_deviations
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.measurement.scatter import find_fading
@@ -262,7 +262,8 @@ class GoalsMeasurement:
     @cached_property
     def _fading(self) -> Fading:
         """How runs with more samples scatter less."""
-        found = [self.measurements[name].list_scatter([agent]) for name, agent in self._wants]
+        wants = [(self.measurements[name], agent) for name, agent in self._wants]
+        found = [list_scatter(one.table, [one.fits[agent]]) for one, agent in wants]
         return find_fading([one for each in found for one in each])
 
     @cached_property

@@ -191,11 +191,13 @@ def lower_to_limits(game: MeasuredGame, margins: Vector) -> MeasuredGame | None:
     given = settle_within(benefits, needs, game.minimums, game.limits, game.minimums)
     if given is None:
         return None
-    has = benefits @ given
     # Others have what they need, but for what best response may be off by.
-    short = (has < needs * (1 - SLACK)) & (given >= game.limits * (1 - SLACK))
-    # A hair less, so that rounding leaves nobody short of what it has.
-    reached = predict_accuracies(game.rows, has * (1 - SLACK))
+    short = (benefits @ given < needs * (1 - SLACK)) & (given >= game.limits * (1 - SLACK))
+    # A hair less, so that rounding neither takes anybody above its limit nor leaves it short.
+    limits = np.where(short, np.maximum(game.limits * (1 - SLACK), game.minimums), game.limits)
+    rest = settle_within(benefits, needs, game.minimums, limits, given)
+    has = benefits @ (given if rest is None else rest)
+    reached = predict_accuracies(game.rows, np.where(limits < game.limits, has, has * (1 - SLACK)))
     above = np.where(short, reached - goals, margins)
     below = (above < 0) & (game.limits > 0)
     return None if below.any() else game.replace(margins=game.margins + above)

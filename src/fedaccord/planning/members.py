@@ -58,7 +58,7 @@ def change_members(measurement: Measurement, scenario: Scenario) -> Changed:
         kept = [place for place, n in enumerate(present) if n < size]
         goals[[order[place] for place in kept]] = found.basis.goals[kept]
         doubts = tuple(_list_doubts(measurement.with_goals(goals), present))
-        vars(found.basis).update(doubts=doubts, fading=measurement.fading)
+        vars(found.basis).update(doubts=doubts)
     return replace(found, numbers=tuple(present), scenario=scenario, every=tuple(every))
 
 

@@ -496,7 +496,11 @@ class _Planner:
 
 def _find_tried(measurement: Measurement) -> Vector:
     """Return the most effective samples that each agent had in any pilot."""
-    return np.asarray((measurement.table.contributions @ measurement.benefits.T).max(axis=0))
+    tried = (measurement.table.contributions @ measurement.benefits.T).max(axis=0)
+    # The fits also know of samples of agents that have left since.
+    pairs = zip(measurement.fits, measurement.benefits, strict=True)
+    fitted = [(fit.model.contributions @ worth).max() for fit, worth in pairs]
+    return np.asarray(np.maximum(tried, fitted))
 
 
 def _tighten(optimal: Solution, stable: Solution) -> Solution:

@@ -21,7 +21,7 @@ from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.diagnostics import Doubt, doubt_beyond_pilots
 from fedaccord.measurement.fit import Measurement, Unreachable
 from fedaccord.planning.probabilities import Estimate, Estimates
-from fedaccord.wording import name_few
+from fedaccord.wording import format_requested, name_few
 
 if TYPE_CHECKING:
     from fedaccord.allocation import Allocation
@@ -296,7 +296,7 @@ class Plan(Displayed):
         said = [*self._doubts_of_fit]
         unsure = self.unsure_agents
         if self.reseeded is not None and self.reseeded.is_much:
-            change = self.reseeded.describe(f"{self.options['probability']:g}")
+            change = self.reseeded.describe(format_requested(self.options["probability"]))
             remedy = "" if unsure else f" {NEXT}"
             said.append(Doubt(None, "unsettled-total", f"{change}{remedy}"))
         if self.total is not None and unsure:

@@ -12,6 +12,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.check.sentences import describe_carried
+from fedaccord.equilibria.result import Status
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.fit import Unreachable
 from fedaccord.planning.result import Outcome, Plan
@@ -252,8 +253,12 @@ def _explain_none(plan: Plan) -> list[str]:
     if not plan.blocking:
         return [plan.reason, *_describe_changes(plan)]
     fixed = "The safety margins of a saved game are fixed. From its pilots, plan finds others."
+    optimal = plan.solutions.get("optimal")
+    first = "Every plan that reaches all goals asks some agent for more than it needs."
+    if optimal is not None and optimal.status is Status.INFEASIBLE:
+        first = "Even if all agents give all they can, they do not reach all goals."
     return [
-        "Every plan that reaches all goals asks some agent for more than it needs.",
+        first,
         _describe_blocking(plan),
         *[fixed] * _has_own_margins(plan),
         *_describe_changes(plan),
@@ -293,13 +298,15 @@ def _has_own_margins(plan: Plan) -> bool:
 
 
 def _describe_changes(plan: Plan) -> list[str]:
+    from fedaccord.planning.remedies import MOST_SEARCHED
+
     # What an agent without samples could do with some was not asked.
     what = "limit or goal" if plan.game.limits.all() else "goal, or of one limit above 0,"
-    none = f"No change of one {what} is enough."
+    none = f"No change of one {what} was found to be enough."
     if plan.together is not None:
         return [none, _list_together(plan, plan.together)]
     if not plan.changes:
-        return [none] * bool(plan.unreachable or plan.blocking)
+        return [none] * bool((plan.unreachable or plan.blocking) and plan.size <= MOST_SEARCHED)
     return [
         f"The smallest change that makes a plan possible: {describe_change(plan, 0)}.",
         *_qualify_change(plan),
