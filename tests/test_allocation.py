@@ -226,6 +226,13 @@ def test_reserves_are_saved_and_loaded(tmp_path, file, agents):
     assert found != Allocation([3, 4], agents, reserve=[0, 6])
 
 
+def test_an_accent_as_a_sign_of_its_own_is_the_same_letter():
+    one, two = "Z\u00fcrich", "Zu\u0308rich"
+    for ours, theirs in ((one, two), (two, one)):
+        ordered = Allocation([3, 5], ["Bern", ours]).ordered_for((theirs, "Bern"))
+        assert (ordered.contributions.tolist(), ordered.agents) == ([5, 3], (theirs, "Bern"))
+
+
 def test_reserves_are_ordered_with_the_contributions():
     allocation = Allocation([3, 4], ["a", "b"], reserve=[0, 7])
     assert allocation.ordered_for(["b", "a"]) == Allocation([4, 3], ["b", "a"], reserve=[7, 0])

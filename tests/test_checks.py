@@ -79,6 +79,8 @@ def test_capitals_do_not_count_in_what_is_close() -> None:
 
 def test_numbers_by_name_are_filled_in_and_strangers_named() -> None:
     assert fill_in({"b": 5}, ["a", "b"], [1, 2], "the agents").tolist() == [1, 5]
+    # An accent may be a sign of its own.
+    assert fill_in({"Z\u00fcrich": 5}, ["Zu\u0308rich"], [1], "the agents").tolist() == [5]
     with pytest.raises(InputError, match=r"^Citty is not among the agents; did you mean City\?$"):
         fill_in({"Citty": 5}, ["City"], [1], "the agents")
     with pytest.raises(InputError, match=r"they are: 0, 1, .*, 19\.\.\.$"):

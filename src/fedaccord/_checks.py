@@ -204,13 +204,16 @@ def fill_in(
     otherwise: the numbers of those who are not named.
     whom: what the agents are called, for messages.
     """
-    for name in named:
-        if name not in agents:
+    # A letter with an accent may be written as one sign or as two.
+    wanted = {clean_name(name): number for name, number in named.items()}
+    cleaned = list(map(clean_name, agents))
+    for name in wanted:
+        if name not in cleaned:
             known = ", ".join(agents[:20]) + ("..." if len(agents) > 20 else "")
             meant = suggest(name, agents) or f"; they are: {known}"
             raise InputError(f"{name} is not among {whom}{meant}")
-    pairs = zip(agents, otherwise, strict=True)
-    return np.array([named.get(name, own) for name, own in pairs], dtype=float)
+    pairs = zip(cleaned, otherwise, strict=True)
+    return np.array([wanted.get(name, own) for name, own in pairs], dtype=float)
 
 
 def clean_name(text: str) -> str:

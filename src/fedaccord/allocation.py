@@ -186,13 +186,15 @@ class Allocation(Displayed):
         """Return the allocation in a game's order of agents, matched by name if both have names."""
         if self.agents is None or agents is None or self.agents == tuple(agents):
             return self
-        place = {name: n for n, name in enumerate(self.agents)}
-        if len(place) != len(self.agents):
-            twice = next(n for n in self.agents if self.agents.count(n) > 1)
+        # A letter with an accent may be written as one sign or as two.
+        named, wanted = (list(map(clean_name, names)) for names in (self.agents, agents))
+        place = {name: n for n, name in enumerate(named)}
+        if len(place) != len(named):
+            twice = next(name for name in named if named.count(name) > 1)
             raise InputError(f"the allocation names {twice} twice; give each agent one line")
-        known = set(agents)
-        missing = [name for name in agents if name not in place]
-        extra = [name for name in self.agents if name not in known]
+        known = set(wanted)
+        missing = [name for name in wanted if name not in place]
+        extra = [own for own, name in zip(self.agents, named, strict=True) if name not in known]
         if extra and (meant := find_closest(extra[0], missing)):
             raise InputError(
                 f"{self.place(extra[0])}{extra[0]} is not a member; did you mean {meant}?"
@@ -206,7 +208,7 @@ class Allocation(Displayed):
             raise InputError(
                 f"{self.place(extra[0])}{extra[0]} is not an agent of the game; leave it out"
             )
-        order = [place[n] for n in agents]
+        order = [place[name] for name in wanted]
         held = None if self.reserve is None else self.reserve[order]
         return Allocation(self.contributions[order], agents, reserve=held)
 

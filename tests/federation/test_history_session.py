@@ -165,6 +165,16 @@ def test_leaving_that_is_not_said_of_everybody_is_refused(given):
         session(odd()).test(np.zeros(3))
 
 
+@pytest.mark.parametrize("given", [[-99, 0, 0], [0.5, 0, 0], [0, 0], [0, 0, 1], "none"])
+def test_calls_that_are_no_counts_within_the_limits_are_refused(given):
+    # Without a reserve, nothing can be called.
+    odd = type("Odd", (Scripted,), {"called": lambda self, state: given})
+    with pytest.raises(
+        InputError, match=r"called of Odd must return 3 whole numbers, .* its limits"
+    ):
+        _ = session(odd()).brought
+
+
 @pytest.mark.parametrize("algorithm", [FedAvg(), MwFed()])
 def test_algorithms_without_these_hooks_are_as_ever(algorithm):
     under_way = session(algorithm)

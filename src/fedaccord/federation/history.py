@@ -303,7 +303,19 @@ class Session:
     def brought(self) -> Counts:
         """How many different points each client may be asked for now: what is called included."""
         called = self.algorithm.called(self.state)
-        return self.contributions if called is None else self.contributions + called
+        if called is None:
+            return self.contributions
+        found, given = np.asarray(called), self.contributions
+        is_whole = found.shape == given.shape and found.dtype.kind in "iu"
+        limits = self.algorithm.limits(given)
+        # Fewer than a client's contribution may be asked for, too.
+        if not is_whole or (found < -given).any() or (given + found > limits).any():
+            raise InputError(
+                f"called of {self.algorithm.name} must return {len(given)} whole numbers, one per "
+                "client, that leave it at 0 samples or more and within its limits, or give None; "
+                f"got {called!r}"
+            )
+        return frozen(given + found)
 
     @property
     def ended(self) -> bool:

@@ -5,6 +5,7 @@ formulas. It shares with the package only the samples that clients draw.
 """
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -129,6 +130,12 @@ def test_q_ffl_without_fairness_is_fedavg():
     fair = train(federation(), QFfl(q=0.0, learning_rate=0.3, **SGD), seed=3)
     plain = train(federation(), FedAvg(learning_rate=0.3, **SGD), seed=3)
     assert flat(fair) == pytest.approx(flat(plain), abs=1e-12)
+
+
+def test_q_ffl_diverges_in_silence_where_q_is_far_too_large():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert train(federation(), QFfl(q=1e9, learning_rate=0.3, **SGD), seed=3).diverged
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.5])

@@ -73,6 +73,11 @@ def test_runs_of_older_result_files_are_found_again(algorithm, key):
         ({"algorithms": []}, "no algorithm"),
         ({"algorithms": [FedAvg(), FedAvg(rounds=3)]}, "two algorithms are called FedAvg; .*dict"),
         ({"algorithms": ["FedAvg"]}, "an algorithm is needed.*got 'FedAvg'"),
+        ({"algorithms": "FedAvg"}, "an algorithm is needed.*got 'FedAvg'"),
+        ({"algorithms": FedAvg}, r"an algorithm is needed, such as FedAvg\(\); got FedAvg"),
+        ({"algorithms": None}, "an algorithm is needed.*got None"),
+        ({"plan": [20, 30]}, r"a plan must be an Allocation.*got \[20, 30\]"),
+        ({"plan": {"FedAvg": [20, 30]}}, r"a plan must be an Allocation.*got \[20, 30\]"),
         ({"plan": Allocation([1, 2])}, "the plan is for 2 clients; there are 3"),
         (
             {"plan": {"FedAvg": Allocation([1, 2, 99])}},

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +22,8 @@ from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.runs import engines, processes
 from fedaccord.federation.runs.engines import LocalEngine, RunError
-from fedaccord.federation.runs.store import Run
+from fedaccord.federation.runs.execute import Executor
+from fedaccord.federation.runs.store import Run, RunStore
 
 HERE = os.getpid()
 QUICK = {"rounds": 6, "batch_size": 4, "evaluate_every": 2}
@@ -93,26 +95,28 @@ def test_runs_are_taken_one_by_one_so_that_later_ones_can_be_dropped():
 
 
 @needs_two_cores
-def test_a_failure_in_a_users_model_names_the_run_wherever_it_happens():
+@pytest.mark.parametrize("kind", [KeyError, SystemExit])
+def test_a_failure_in_a_users_model_names_the_run_wherever_it_happens(kind):
     calls = []
 
     def broken():
         # The federation tries the model three times when it is made; it fails later.
         calls.append(1)
         if len(calls) > 3 or os.getpid() != HERE:
-            raise KeyError("no such layer")
+            raise kind("no such layer")
         return two_layers()
 
     federation = small_federation(model=broken)
     words = (
-        r"run of FedAvg in trial 4 with contributions 30, 24, 40 failed: KeyError: 'no such layer'"
+        r"run of FedAvg in trial 4 with contributions 30, 24, 40 failed: "
+        f"{kind.__name__}: '?no such layer"
     )
     for workers in (1, 2):
         with pytest.raises(RunError, match=words) as caught:
             finished(federation, [run(4)], workers)
         # Where in the model, for whoever has to find it.
         notes = "".join(getattr(caught.value, "__notes__", [])) or repr(caught.value.__cause__)
-        assert "KeyError" in notes
+        assert kind.__name__ in notes
 
 
 @needs_two_cores
@@ -284,3 +288,33 @@ def test_a_worker_whose_process_is_gone_before_it_begins_ends_without_a_word():
         [sys.executable, "-c", processes.BOOT], stdin=subprocess.DEVNULL, capture_output=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("place", ["before it is stored", "after it is stored"])
+def test_an_interrupt_while_a_run_is_stored_loses_none_of_the_finished_runs(monkeypatch, place):
+    """Ctrl-C mostly comes while the engine waits, but it may come at any moment."""
+    runs = [run(trial) for trial in range(3)]
+    made = finished(small_federation(), runs, workers=1)
+
+    class Ready:
+        """Has all its runs finished at once."""
+
+        def submit(self, wanted):
+            future = Future()
+            future.set_result(made[wanted.key])
+            return future
+
+        def finished(self, wanted):
+            return engines.spread(iter(wanted), self.submit, room=lambda: 3)
+
+    def put(store, *given, plain=RunStore.put):
+        monkeypatch.undo()
+        if place == "after it is stored":
+            plain(store, *given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunStore, "put", put)
+    with RunStore() as store:
+        with pytest.raises(KeyboardInterrupt):
+            Executor(Ready(), store).execute(runs)
+        assert all(store.get(one) is not None for one in runs)

@@ -321,15 +321,23 @@ def cut_short(path):
     os.truncate(path, path.stat().st_size // 2)
 
 
+def without_runs(path):
+    RunStore(path).close()
+    with sqlite3.connect(path) as direct:
+        direct.execute("DROP TABLE runs")
+    direct.close()
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (without_runs, r"is damaged \(no such table: runs\): put back a copy of it"),
         (text_file, "is not a file of finished runs; name another file"),
         (other_database, "is a database of another program; name another file"),
         (later_version, r"another version of fedaccord \(its layout is 99, not 1\)"),
         (broken_page, "is damaged .*: put back a copy of it, or move it away"),
         (cut_short, "is damaged .*: put back a copy of it, or move it away"),
-        (lambda path: path.mkdir(), "cannot open .*: unable to open database file"),
+        (lambda path: path.mkdir(), "cannot open .*: unable to open database file; name another"),
     ],
 )
 def test_a_file_that_is_not_ours_or_damaged_gets_one_sentence(tmp_path, make, words):

@@ -58,6 +58,8 @@ class QFfl(Algorithm):
         """Return the update whose step, at the learning rate, is that of q-FedSGD."""
         losses = state[clients]
         squares = np.array([float((update * update).sum()) for update in updates])
-        powers = losses**self.q
-        smoothness = self.q * losses ** (self.q - 1) * squares + powers / self.learning_rate
-        return weighted_sum(updates, powers / (self.learning_rate * smoothness.sum()))
+        # With a large q, powers are too large or too small for a float: training then diverges.
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers = losses**self.q
+            smoothness = self.q * losses ** (self.q - 1) * squares + powers / self.learning_rate
+            return weighted_sum(updates, powers / (self.learning_rate * smoothness.sum()))

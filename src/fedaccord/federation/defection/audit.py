@@ -633,7 +633,7 @@ def check_group(group: int, clients: int) -> None:
 
 
 def _name_each(algorithms: Algorithms) -> dict[str, Algorithm]:
-    if isinstance(algorithms, Algorithm):
+    if isinstance(algorithms, Algorithm | str) or not isinstance(algorithms, Iterable):
         algorithms = [algorithms]
     pairs = (
         list(algorithms.items())
@@ -644,7 +644,8 @@ def _name_each(algorithms: Algorithms) -> dict[str, Algorithm]:
         raise InputError("there is no algorithm to audit; add at least one, such as FedAvg()")
     for name, algorithm in pairs:
         if not isinstance(algorithm, Algorithm):
-            raise InputError(f"an algorithm is needed, such as FedAvg(); got {algorithm!r}")
+            shown = algorithm.__name__ if isinstance(algorithm, type) else repr(algorithm)
+            raise InputError(f"an algorithm is needed, such as FedAvg(); got {shown}")
         if [other for other, _ in pairs].count(name) > 1:
             raise InputError(
                 f"two algorithms are called {name}; give a dict with a name for each of them"
@@ -679,8 +680,15 @@ def _plan_each(plan: Plans, names: Iterable[str]) -> dict[str, Allocation]:
     if plan is None:
         return {}
     if isinstance(plan, Mapping):
-        return {name: plan[name] for name in names if name in plan}
-    return dict.fromkeys(names, Allocation.load(plan) if isinstance(plan, str) else plan)
+        plans = {name: plan[name] for name in names if name in plan}
+    else:
+        plans = dict.fromkeys(names, Allocation.load(plan) if isinstance(plan, str) else plan)
+    for one in plans.values():
+        if not isinstance(one, Allocation):
+            raise InputError(
+                f"a plan must be an Allocation, as in Allocation([20, 30]); got {one!r}"
+            )
+    return plans
 
 
 def _hold_reserves(

@@ -138,7 +138,7 @@ class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
                 history = make_run(deal, run)
             except FedaccordError:
                 raise
-            except Exception as error:  # a user's model may fail in any way
+            except (Exception, SystemExit) as error:  # a user's model may fail in any way
                 raise RunError(_failure(run, error)) from error
             yield Finished(run, history)
 
@@ -336,7 +336,7 @@ def answer(deal: Deal, run: Run, *, make: Maker | None = None) -> Reply:
         return InputError(str(error)), traceback.format_exc()
     except FedaccordError as error:
         return RunError(str(error)), traceback.format_exc()
-    except Exception as error:  # noqa: BLE001 - a user's model may fail in any way; it is told
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's model may fail in any way
         return RunError(_failure(run, error)), traceback.format_exc()
 
 
@@ -370,7 +370,7 @@ def make_run(deal: Deal, run: Run) -> History:
     return dataclasses.replace(history, weights={}, checkpoints={})
 
 
-def _failure(run: Run, error: Exception) -> str:
+def _failure(run: Run, error: BaseException) -> str:
     detail = " ".join(str(error).split())
     return f"the run of {run} failed: {type(error).__name__}: {detail}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedaccord._checks import check_choice
 from fedaccord.federation.history import History
-from fedaccord.federation.runs.engines import ENGINES, Engine, RunError, Source
+from fedaccord.federation.runs.engines import ENGINES, Engine, Finished, RunError, Source
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 
 if TYPE_CHECKING:
@@ -79,15 +79,17 @@ class Executor:
         report: called whenever a run has started or finished.
         """
         missing = self._missing(iter(runs), take, report)
+        made = self.engine.finished(missing)
         try:
-            for finished in self.engine.finished(missing):
-                run, history = finished.run, finished.history
-                check_is_requested(run, history)
-                outcome = self.store.put(run, Outcome.of(history, package_versions()), history)
-                self.under_way.discard(run.key)
-                self.outcomes[run.key] = outcome
-                take(run, outcome)
-                report()
+            for finished in made:
+                try:
+                    outcome = self._keep(finished)
+                    take(finished.run, outcome)
+                    report()
+                except KeyboardInterrupt:
+                    for one in (finished, *_list_rest(made)):
+                        self._keep(one)
+                    raise
             if lost := len(self.under_way) + sum(1 for _ in missing):
                 runs_lost = "1 run" if lost == 1 else f"{lost} runs"
                 raise RunError(f"the workers did not return {runs_lost}; start again")
@@ -115,6 +117,15 @@ class Executor:
         count()
         self.execute(missing, take=count)
         return [self.outcomes[run.key] for run in runs]
+
+    def _keep(self, finished: Finished) -> Outcome:
+        """Put a run into the store; twice is the same as once."""
+        run, history = finished.run, finished.history
+        check_is_requested(run, history)
+        outcome = self.store.put(run, Outcome.of(history, package_versions()), history)
+        self.under_way.discard(run.key)
+        self.outcomes[run.key] = outcome
+        return outcome
 
     def _missing(
         self, runs: Iterator[Run], take: Callable[[Run, Outcome], None], report: Callable[[], None]
@@ -160,6 +171,15 @@ def open_executor(
         machine = stack.enter_context(engine(source, workers=workers))
         kept = store if isinstance(store, RunStore) else stack.enter_context(RunStore(store))
         yield Executor(machine, kept)
+
+
+def _list_rest(made: Iterator[Finished]) -> Iterator[Finished]:
+    """Yield the runs that an engine has finished but not returned when Ctrl-C comes."""
+    if isinstance(made, Generator):
+        # An engine hands over what it has before it lets the interrupt through.
+        with contextlib.suppress(KeyboardInterrupt, StopIteration):
+            yield made.throw(KeyboardInterrupt())
+            yield from made
 
 
 def check_is_requested(run: Run, history: History) -> None:

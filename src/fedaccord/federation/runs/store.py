@@ -566,11 +566,15 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
             if code == sqlite3.SQLITE_NOTADB:
                 sentence = f"{self.path} is not a file of finished runs; name another file"
                 raise InputError(sentence) from None
-            if code == sqlite3.SQLITE_CORRUPT:
+            # A plain error is a table or a column that is not there.
+            if code == sqlite3.SQLITE_CORRUPT or (what, code) == ("read", sqlite3.SQLITE_ERROR):
                 raise self._describe_damage(str(error)) from None
             # A new file is written when it is opened.
             if what != "write" and code != sqlite3.SQLITE_FULL:
-                raise InputError(f"cannot {what} {self.path}: {error}") from None
+                raise InputError(
+                    f"cannot {what} {self.path}: {error}; name another file, or see that this one "
+                    "can be read and written"
+                ) from None
             raise FedaccordError(
                 f"cannot write {self.path}: {error}; {self._remedy(code)}"
             ) from None
