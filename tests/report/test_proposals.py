@@ -126,7 +126,7 @@ def prove_stable(solved, **changes):
 
 def test_a_verdict_with_a_locked_free_rider_is_not_good():
     game = LinearGame([[1, 1.2], [1.2, 1]], [100, 100], agents=["A", "B"])
-    changed = apply_scenario(game, Scenario(lock=((0, 0.0),)), lambda _: None)
+    changed = apply_scenario(game, Scenario(lock=((0, 0.0),)))
     proposal = propose(changed, changed.basis, "stable", time_limit=60)
     carries = dataclasses.replace(proposal, free=np.array([100.0, 0.0]))
     found = proposal.check(proposal.start, 0.95)
@@ -146,7 +146,7 @@ def test_a_verdict_says_once_that_others_carry_an_agent():
     table = pilots(limit=np.array([3_000.0, 3_000.0, 100.0, 3_000.0]))
     measured = fit_curves(table, resamples=40)
     plan = make_plan(measured)
-    changed = apply_scenario(measured, Scenario(), lambda _: None)
+    changed = apply_scenario(measured, Scenario())
     proposal = propose_planned(changed, plan, time_limit=20)
     found = proposal.check(proposal.start, 0.95)
     assert found.carried == [2]
@@ -169,14 +169,14 @@ def test_a_verdict_says_once_that_others_carry_an_agent():
 
 
 def test_a_verdict_says_why_an_agent_gives_nothing(sides):
-    changed = apply_scenario(GAME, Scenario(), lambda _: None)
+    changed = apply_scenario(GAME, Scenario())
     proposal = propose(changed, GAME, "stable", time_limit=60)
     scenario = Scenario(cut=((2, 0.0),), only=((1, 2.0),))
     verdict = judge_proposal(proposal, proposal.check(proposal.put(scenario), 0.95), scenario)
     # By hand: City lacks 1,440 - 0.6 * 300, University 1,440 - 300 and Rural 930 - 0.7 * 300.
     assert "City falls 1,260 samples short" in verdict.text and verdict.tone == "bad"
     assert "City gives nothing, because Rural gives less than the plan asks." in verdict.text
-    gone = apply_scenario(GAME, Scenario(left=(2,)), lambda _: None)
+    gone = apply_scenario(GAME, Scenario(left=(2,)))
     without = propose(gone, gone.basis, "stable", time_limit=60)
     (said,) = describe_broken(without, Scenario(only=((1, 2.0),)))
     assert said == "City gives nothing, because Rural does not take part."
@@ -184,7 +184,7 @@ def test_a_verdict_says_why_an_agent_gives_nothing(sides):
 
 @pytest.mark.parametrize(("concept", "keeper"), [("stable", 2), ("optimal", 0)])
 def test_a_verdict_counts_that_an_agent_keeps_its_data(concept, keeper):
-    changed = apply_scenario(GAME, Scenario(), lambda _: None)
+    changed = apply_scenario(GAME, Scenario())
     proposal = propose(changed, GAME, concept, time_limit=60)
     plan, scenario = make_plan(GAME), Scenario(keep=((keeper, 1.0),))
     kept = keep_data(proposal, plan, scenario.keep, time_limit=60)
@@ -213,7 +213,7 @@ def test_a_verdict_counts_that_an_agent_keeps_its_data(concept, keeper):
 
 
 def test_a_cut_by_an_agent_that_keeps_its_data_leaves_only_the_others_short():
-    changed = apply_scenario(GAME, Scenario(), lambda _: None)
+    changed = apply_scenario(GAME, Scenario())
     proposal = propose(changed, GAME, "stable", time_limit=60)
     scenario = Scenario(cut=((1, 0.25),), keep=((1, 1.0),))
     kept = keep_data(proposal, make_plan(GAME), scenario.keep, time_limit=60)
@@ -227,7 +227,7 @@ def test_a_cut_by_an_agent_that_keeps_its_data_leaves_only_the_others_short():
 
 
 def test_groups_are_not_well_if_an_agent_keeps_its_data():
-    changed = apply_scenario(GAME, Scenario(), lambda _: None)
+    changed = apply_scenario(GAME, Scenario())
     proposal = propose(changed, GAME, "stable", time_limit=60)
     for keep, tone, head in (((), "good", "No group"), (((1, 1.0),), "plain", "If no agent keeps")):
         found = proposal.check(proposal.start, 0.95, keep)
@@ -237,7 +237,7 @@ def test_groups_are_not_well_if_an_agent_keeps_its_data():
 
 
 def test_a_page_says_who_gives_only_if_another_does(sides):
-    changed = apply_scenario(GAME, Scenario(), lambda _: None)
+    changed = apply_scenario(GAME, Scenario())
     proposal = propose(changed, GAME, "stable", time_limit=60)
     scenario = Scenario(only=((1, 2.0),))
     found = proposal.check(proposal.put(scenario), 0.95)
@@ -249,8 +249,8 @@ def test_a_page_says_who_gives_only_if_another_does(sides):
 
 def leave(*agents):
     """Return the verdict and the check after agents left."""
-    whole = propose(apply_scenario(GAME, Scenario(), None), GAME, "stable", time_limit=60)
-    changed = apply_scenario(GAME, Scenario(left=agents), None)
+    whole = propose(apply_scenario(GAME, Scenario()), GAME, "stable", time_limit=60)
+    changed = apply_scenario(GAME, Scenario(left=agents))
     found = propose(changed, changed.basis, "stable", time_limit=60)
     proposal = dataclasses.replace(found, whole=whole)
     checked = proposal.check(proposal.start, 0.95)
@@ -279,8 +279,8 @@ def test_a_verdict_says_who_left_and_what_it_costs():
 
 def test_without_a_plan_the_verdict_does_not_contradict_itself():
     scenario = Scenario(lock=((1, 200.0),))
-    changed = apply_scenario(GAME, scenario, None)
-    free = propose(apply_scenario(GAME, Scenario(), None), GAME, "stable", time_limit=60)
+    changed = apply_scenario(GAME, scenario)
+    free = propose(apply_scenario(GAME, Scenario()), GAME, "stable", time_limit=60)
     proposal = propose(changed, changed.basis, "stable", time_limit=60)
     plan = make_plan(changed.basis)
     proposal = dataclasses.replace(proposal, plan=plan, free=free.contributions)
@@ -309,7 +309,7 @@ def test_without_a_plan_the_verdict_does_not_contradict_itself():
 
 def test_a_verdict_says_what_more_certainty_takes():
     measured = fit_curves(pilots(), resamples=40)
-    changed = apply_scenario(measured, Scenario(), None)
+    changed = apply_scenario(measured, Scenario())
     usual, sure = (
         propose_planned(changed, make_plan(measured, probability=p), time_limit=20)
         for p in (0.95, 0.98)
@@ -331,7 +331,7 @@ def test_a_verdict_says_what_more_certainty_takes():
 def lock(agent, number, game=GAME):
     """Return the proposal with an agent locked at a number, its check and its scenario."""
     scenario = Scenario(lock=((agent, float(number)),))
-    changed = apply_scenario(game, scenario, None)
+    changed = apply_scenario(game, scenario)
     proposal = propose(changed, changed.basis, "stable", time_limit=60)
     return proposal, proposal.check(proposal.start, 0.95), scenario
 
@@ -355,7 +355,7 @@ def test_a_lock_on_more_than_enough_is_told():
 
 def test_where_samples_cost_more_for_some_the_cost_is_compared():
     game = GAME.replace(costs=[1.0, 3.0, 1.0])
-    changed = apply_scenario(game, Scenario(), None)
+    changed = apply_scenario(game, Scenario())
     proposal = propose(changed, game, "stable", time_limit=60)
     figures = dict(list_figures(proposal.check(proposal.start, 0.95), proposal))
     # 300 + 3 * 1,200 + 600 = 4,500 instead of 1,440 + 3 * 1,440 + 930 = 6,690.
@@ -406,7 +406,7 @@ def test_a_quantity_has_one_row_and_agents_have_probabilities():
     measured = fit_curves(pilots(), resamples=40)
     sides = {}
     for name, scenario in (("a", Scenario()), ("b", Scenario(limit=((0, 300.0),)))):
-        changed = apply_scenario(measured, scenario, None)
+        changed = apply_scenario(measured, scenario)
         proposal = propose_planned(changed, make_plan(changed.basis), time_limit=20)
         sides[name] = proposal, proposal.check(proposal.start, 0.95), scenario, "stable"
     _, chances, short = (part for part in compare_proposals(sides) if isinstance(part, Table))
@@ -466,8 +466,8 @@ def test_the_chosen_equilibrium_stands_out():
 
 
 def test_what_leaving_costs_is_told_of_plans_and_not_of_cuts():
-    whole = propose(apply_scenario(GAME, Scenario(), None), GAME, "stable", time_limit=60)
-    changed = apply_scenario(GAME, Scenario(left=(2,)), None)
+    whole = propose(apply_scenario(GAME, Scenario()), GAME, "stable", time_limit=60)
+    changed = apply_scenario(GAME, Scenario(left=(2,)))
     found = propose(changed, changed.basis, "stable", time_limit=60)
     proposal = dataclasses.replace(found, whole=whole)
     cut = Scenario(left=(2,), cut=((0, 0.5), (1, 0.5)))
@@ -509,7 +509,7 @@ def test_no_stable_plan_stays_in_the_verdict_whatever_is_put_in_its_place():
 
 def test_an_envy_free_plan_says_that_no_agent_envies_another():
     measured = fit_curves(pilots(), resamples=40)
-    changed = apply_scenario(measured, Scenario(), None)
+    changed = apply_scenario(measured, Scenario())
     plan = make_plan(measured)
     stable = propose_planned(changed, plan, time_limit=20)
     found = propose(changed, plan.game, "envy-free", time_limit=20)
@@ -536,7 +536,7 @@ def test_an_optimal_plan_that_is_less_sure_says_so_and_has_no_price():
     measured = fit_curves(pilots(), resamples=40)
     for cost, less in ((30.0, True), (1.0, False)):
         scenario = Scenario(cost=((0, cost),))
-        changed = apply_scenario(measured, scenario, None)
+        changed = apply_scenario(measured, scenario)
         plan = make_plan(changed.basis)
         found = propose(changed, plan.game, "optimal", time_limit=20)
         optimal = dataclasses.replace(found, plan=plan)
@@ -552,14 +552,14 @@ def test_an_optimal_plan_that_is_less_sure_says_so_and_has_no_price():
 
 
 def test_a_plan_where_samples_cost_more_for_some_has_its_table():
-    changed = apply_scenario(fit_curves(pilots(), resamples=40), Scenario(cost=((0, 9.0),)), None)
+    changed = apply_scenario(fit_curves(pilots(), resamples=40), Scenario(cost=((0, 9.0),)))
     footer = list_contributions(make_plan(changed.basis)).table("page").footer
     assert [row[0] for row in footer] == ["all", "total cost"]
 
 
 def test_the_warnings_and_doubts_of_a_plan_are_told():
     measured = fit_curves(pilots(seed=3, validation=300, repeats=1), resamples=40)
-    changed = apply_scenario(measured, Scenario(), None)
+    changed = apply_scenario(measured, Scenario())
     plan = make_plan(measured, probability=0.99)
     proposal = propose_planned(changed, plan, time_limit=20)
     found = proposal.check(proposal.start, 0.99)
@@ -593,7 +593,7 @@ def test_a_page_of_other_numbers_than_the_plan_is_a_proposal_checked(sides):
 
 def test_a_large_whole_contribution_stays_what_it_is():
     game = GAME.replace(strategies="integer")
-    proposal = propose(apply_scenario(game, Scenario(), None), game, "stable", time_limit=60)
+    proposal = propose(apply_scenario(game, Scenario()), game, "stable", time_limit=60)
     for amount in (1e9, 5e12):
         assert proposal.put(Scenario(give=((0, amount),)))[0] == amount
 
@@ -601,7 +601,7 @@ def test_a_large_whole_contribution_stays_what_it_is():
 def test_what_agents_that_keep_data_settle_on_is_in_whole_samples():
     measured = fit_curves(pilots(), resamples=40)
     plan = make_plan(measured)
-    proposal = propose_planned(apply_scenario(measured, Scenario(), None), plan, time_limit=20)
+    proposal = propose_planned(apply_scenario(measured, Scenario()), plan, time_limit=20)
     kept = keep_data(proposal, plan, ((0, 0.5), (1, 0.5)), time_limit=60).kept
     exact = kept.stable.contributions
     table = list_kept_plan(kept).table("page")
