@@ -21,24 +21,28 @@ from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.plan import list_doubts
 from fedaccord.report.plan_contributions import list_contributions
-from fedaccord.report.proposal_sides import compare_proposals, name_sides
-from fedaccord.report.proposals import (
-    describe_broken,
-    describe_moves,
-    explain_plans,
-    fold_doubts,
+from fedaccord.report.proposal_members import (
     judge_groups,
+    offer_conditions,
+    offer_levels,
+    warn_of_carried,
+)
+from fedaccord.report.proposal_plans import explain_plans
+from fedaccord.report.proposal_sides import compare_proposals, name_sides
+from fedaccord.report.proposal_verdicts import (
+    describe_broken,
     judge_payments,
     judge_proposal,
     judge_shown,
-    list_figures,
     list_warnings,
-    offer_conditions,
-    offer_levels,
+)
+from fedaccord.report.proposals import (
+    describe_moves,
+    fold_doubts,
+    list_figures,
     proposal_page,
     show_agents,
     show_proposal,
-    warn_of_carried,
 )
 
 BENEFITS = [[1.0, 0.6, 0.7], [0.6, 1.0, 0.1], [0.7, 0.1, 1.0]]

@@ -13,7 +13,8 @@ from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import can_change_goals, has_accuracies, has_chances
 from fedaccord.report.html import count_places
 from fedaccord.report.live import choose_step, quote, read_field
-from fedaccord.report.proposals import NO_CHANCES, say_fault
+from fedaccord.report.proposal_plans import NO_CHANCES
+from fedaccord.report.proposal_verdicts import say_fault
 from fedaccord.report.terminal import plain
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import has_chances
 from fedaccord.report.html import page_css
 from fedaccord.report.live import chart_options, draw_figures, quote, tradeoff_options
-from fedaccord.report.proposals import MEMBERS, offer_conditions, offer_levels, say_fault
+from fedaccord.report.proposal_members import MEMBERS, offer_conditions, offer_levels
+from fedaccord.report.proposal_verdicts import say_fault
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.style import FONTS, declare_colours
 from fedaccord.report.terminal import plain

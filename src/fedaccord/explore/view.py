@@ -12,6 +12,9 @@ from fedaccord.explore.state import State
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import has_accuracies, has_chances
+from fedaccord.report import proposal_members as members
+from fedaccord.report import proposal_plans as plans
+from fedaccord.report import proposal_verdicts as verdicts
 from fedaccord.report import proposals
 from fedaccord.report.coalitions import coalitions_page
 from fedaccord.report.html import parts_html
@@ -35,8 +38,8 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> proposals.View:
     try:
         found = desk.check(answer, state)
     except FedaccordError as error:
-        lacks = tuple(proposals.explain_no_plan(answer.plan)) if answer.settled else ()
-        return proposals.View(proposals.say_fault(answer.said or error), "", (), lacks)
+        lacks = tuple(plans.explain_no_plan(answer.plan)) if answer.settled else ()
+        return proposals.View(verdicts.say_fault(answer.said or error), "", (), lacks)
     moved = state.problem != State() and state.concept == "stable"
     opened, paid = desk.known(State()) if moved else None, desk.find_payments(answer, state)
     return proposals.show_proposal(
@@ -49,10 +52,10 @@ def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
     found = desk.solve_each(state)
     answer = desk.answer(state)
     if answer.contributions is None:
-        yield proposals.say_fault(proposals.name_kind(answer.said, state.concept))
+        yield verdicts.say_fault(verdicts.name_kind(answer.said, state.concept))
     if has_chances(desk.change(state.problem).basis):
-        yield proposals.MARGINS
-    yield from proposals.explain_plans(found)
+        yield plans.MARGINS
+    yield from plans.explain_plans(found)
     plan = desk.plan(state.stable) if isinstance(desk.subject.basis, Measurement) else None
     if plan is not None and plan.contributions is not None:
         yield list_contributions(plan).table("page")
@@ -61,22 +64,22 @@ def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
 
 def show_choice(desk: Desk, state: State) -> Iterator[Shown]:
     """Return the stable plans to choose from."""
-    yield from proposals.explain_choice(desk.plan(state.stable))
+    yield from plans.explain_choice(desk.plan(state.stable))
 
 
 def show_certainty(desk: Desk, state: State) -> Iterator[Shown]:
     """Return what each probability costs, with the proposal among them."""
     found = desk.check(desk.answer(state), state)
-    yield from proposals.explain_certainty(desk.plan(state.stable), found)
+    yield from plans.explain_certainty(desk.plan(state.stable), found)
 
 
 def show_members(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who could give less together, and what agents do that keep their data."""
     answer = desk.answer(state)
     found = desk.check(answer, state)
-    yield from proposals.warn_of_carried(answer, state)
-    yield from proposals.judge_conditions(answer, found, state)
-    yield from proposals.judge_groups(answer, found, state)
+    yield from members.warn_of_carried(answer, state)
+    yield from members.judge_conditions(answer, found, state)
+    yield from members.judge_groups(answer, found, state)
     if answer.kept is not None:
         yield from make_kept_section(answer.kept).parts
 
@@ -84,17 +87,17 @@ def show_members(desk: Desk, state: State) -> Iterator[Shown]:
 def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who pays whom for the cheapest plan."""
     if has_accuracies(desk.subject.basis):
-        yield proposals.REQUIREMENT
-    verdict, *parts = proposals.list_parts(share_page(desk.share(state.problem)))
-    yield from parts if state.plan == "payments" else (proposals.CHEAPEST, verdict, *parts)
+        yield plans.REQUIREMENT
+    verdict, *parts = plans.list_parts(share_page(desk.share(state.problem)))
+    yield from parts if state.plan == "payments" else (plans.CHEAPEST, verdict, *parts)
 
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who should federate with whom."""
-    yield from proposals.introduce_coalitions(desk.answer(state), state)
+    yield from members.introduce_coalitions(desk.answer(state), state)
     page = coalitions_page(desk.find_coalitions(state), desk.need_game(state))
-    _, *parts = proposals.list_parts(page)
-    yield from (proposals.doubt_if_kept(Mark(page.verdict, page.tone), state), *parts)
+    _, *parts = plans.list_parts(page)
+    yield from (verdicts.doubt_if_kept(Mark(page.verdict, page.tone), state), *parts)
 
 
 def show_both(desk: Desk, state: State) -> Iterator[Shown]:

@@ -10,7 +10,8 @@ from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import Scenario
 from fedaccord.report.html import count_places
 from fedaccord.report.model import Cell, Mark, Part, Probability, Table
-from fedaccord.report.proposals import judge_shown, list_figures
+from fedaccord.report.proposal_verdicts import judge_shown
+from fedaccord.report.proposals import list_figures
 from fedaccord.wording import capitalize_first, format_number, format_percent
 
 # What a figure says besides its quantity, which is the same on both sides.
