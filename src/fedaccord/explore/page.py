@@ -26,7 +26,8 @@ from fedaccord.planning.what_if import has_chances
 from fedaccord.report.html import page_css
 from fedaccord.report.live import chart_options, draw_figures, quote, tradeoff_options
 from fedaccord.report.proposal_members import MEMBERS, offer_conditions, offer_levels
-from fedaccord.report.proposal_verdicts import say_fault
+from fedaccord.report.proposal_verdicts import fold_verdict, say_fault
+from fedaccord.report.proposals import WAITING, View
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.style import FONTS, declare_colours
 from fedaccord.report.terminal import plain
@@ -279,7 +280,9 @@ class Visit:
         except FedaccordError as error:
             if turn != self._turn:
                 return
-            self.verdict.content = self._draw([say_fault(error)])
+            self._fade(False)
+            fault, folds = fold_verdict(say_fault(error), ())
+            self.verdict.content = self._draw([fault, *folds])
             self.figures.content = self.body.content = self.busy.text = ""
             self._drawn = None
             self.adjuster.clear()
@@ -305,14 +308,23 @@ class Visit:
         if self._drawn != (self.state, answer):
             self._drawn = self.state, answer
             found = views.make_view(self.desk, answer, self.state)
-            self.verdict.content = self._draw([found.verdict, *found.doubted])
-            self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
-            self.note = self.say(found.note)
-            if self.state.view == "agents":
-                if self.extra.default_slot.children:
-                    self.extra.clear()
-                self.body.content = self._draw(found.parts)
+            self.verdict.content = self._draw([found.verdict, *found.folds])
+            self._fade(found is WAITING)
+            if found is not WAITING:
+                self._show_proposal(found)
         self.busy.text = self.note if answer.settled else "looking for the best plan …"
+
+    def _fade(self, waits: bool) -> None:
+        """Let what belongs to an earlier state fade while a plan is looked for."""
+        self.frame.classes(add="waits") if waits else self.frame.classes(remove="waits")
+
+    def _show_proposal(self, found: View) -> None:
+        self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
+        self.note = self.say(found.note)
+        if self.state.view == "agents":
+            if self.extra.default_slot.children:
+                self.extra.clear()
+            self.body.content = self._draw(found.parts)
 
     async def _show_view(self, turn: int, answer: Proposal) -> None:
         """Show what takes its time, when the numbers are on the screen."""

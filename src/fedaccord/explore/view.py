@@ -38,8 +38,11 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> proposals.View:
     try:
         found = desk.check(answer, state)
     except FedaccordError as error:
-        lacks = tuple(plans.explain_no_plan(answer.plan)) if answer.settled else ()
-        return proposals.View(verdicts.say_fault(answer.said or error), "", (), lacks)
+        if not answer.settled:
+            return proposals.WAITING
+        fault = verdicts.say_fault(answer.said or error)
+        verdict, folds = verdicts.fold_verdict(fault, answer.changed.every)
+        return proposals.View(verdict, "", (), tuple(plans.explain_no_plan(answer.plan)), folds)
     moved = state.problem != State() and state.concept == "stable"
     opened, paid = desk.known(State()) if moved else None, desk.find_payments(answer, state)
     return proposals.show_proposal(

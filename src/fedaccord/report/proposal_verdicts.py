@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from fedaccord.planning.what_if import Scenario
 from fedaccord.report.games_chances import describe_chances, judge_tone
 from fedaccord.report.games_verdicts import judge_plan, tell_envy
 from fedaccord.report.kept import mark_kept_verdict
-from fedaccord.report.model import Mark, Tone
+from fedaccord.report.model import Fold, Mark, Tone
 from fedaccord.report.plan import list_doubts
 from fedaccord.report.sharing import judge_shares
 from fedaccord.sharing.result import CostShares
@@ -31,10 +32,14 @@ from fedaccord.wording import (
 
 # How many agents a sentence about a change names.
 CHANGED = 4
+# The most words of a verdict, and where a sentence that has more is cut.
+WORDS = 25
+CUTS = ", while |; |: "
 # What is said where a number could be misread.
 LOST = "This assumes that an agent loses the samples it withholds."
 HOLDS = "An agent without a limit is assumed to hold as many samples as it would need alone."
 INSTEAD = "The numbers shown are those of the optimal plan"
+ALONE = "The numbers are what each agent would need alone, up to its limit."
 SURPLUS = " instead. In that plan no agent falls short, because some give more than they need"
 UNKEPT = "If no agent keeps its data:"
 LESS_SURE = (
@@ -58,6 +63,34 @@ def list_warnings(proposal: Proposal, found: Check) -> tuple[list[str], list[str
         return assumed, list(found.doubts)
     deterrence = describe_defection(plan) if np.array_equal(found.contributions, given) else ""
     return [*assumed, *[deterrence] * ("Beware" in deterrence)], list(list_doubts(plan))
+
+
+def fold_verdict(verdict: Mark, names: Sequence[str]) -> tuple[Mark, tuple[Fold, ...]]:
+    """Return a verdict of at most 25 words, and a fold with the rest; none where there is no rest.
+
+    verdict: on a proposal, in sentences of which the first matters most.
+    names: of all agents. A name counts as one word, and is never cut.
+    """
+    text = verdict.text
+    for name in sorted(filter(re.compile(r"\s").search, names), key=len, reverse=True):
+        text = text.replace(name, re.sub(r"\s", "\0", name))
+    if len(text.split()) <= WORDS:
+        return verdict, ()
+    first, *rest = re.split(r"(?<=[.?!]) ", text)
+    long = len(first.split()) > WORDS or (bool(rest) and first.startswith("The plan holds:"))
+    cut = _cut(first) if long else ""
+    head, folded = [cut or first], [first] * bool(cut)
+    while rest and len(" ".join([*head, rest[0]]).split()) <= WORDS:
+        head.append(rest.pop(0))
+    shown, hidden = (" ".join(part).replace("\0", " ") for part in (head, [*folded, *rest]))
+    return Mark(shown, verdict.tone), (Fold("Details", (hidden,)),) if hidden else ()
+
+
+def _cut(sentence: str) -> str:
+    """Return the longest beginning of a sentence that is short enough; nothing where none is."""
+    heads = [sentence[: found.start()] for found in re.finditer(CUTS, sentence)]
+    heads = [head for head in heads if len(head.split()) <= WORDS]
+    return f"{heads[-1]}." if heads else ""
 
 
 def name_kind(said: str, concept: str) -> str:
@@ -96,7 +129,8 @@ def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: s
     if proposal.contributions is None and proposal.settled:
         # The numbers were put in the place of other numbers, and not of a plan.
         tone: Tone = "bad" if mark.tone == "bad" else "unsure"
-        return Mark(add_unkept(f"There is no {concept} plan. {mark.text}", found), tone)
+        said = capitalize_first(re.sub(r"^The plan (does not hold|holds): ", "", mark.text))
+        return Mark(add_unkept(f"There is no {concept} plan. {said}", found), tone)
     if concept != "stable" and found.prospects is not None and not scenario.replaces:
         # What the check compares with is the stable plan.
         text = mark.text.replace("(the plan:", "(the stable plan:")
@@ -368,8 +402,7 @@ def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
     concept: stable, optimal or envy-free.
     """
     if proposal.plan is not None and proposal.instead is None:
-        shown = "The numbers are what each agent would need alone, up to its limit."
-        return Mark(add_unkept(f"{proposal.said} {shown}", found), "bad")
+        return Mark(add_unkept(f"{proposal.said} {ALONE}", found), "bad")
     reason = "" if proposal.plan is None else f" {proposal.plan.reason}"
     shown = ""
     if proposal.instead is not None:
@@ -378,6 +411,11 @@ def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
         shown = f"{shown} {describe_better_alone(found)}".rstrip()
     said = f"There is no {concept} plan.{reason or f' {name_kind(proposal.said, concept)}'}{shown}"
     return Mark(add_unkept(said, found), "bad")
+
+
+def explain_numbers(proposal: Proposal) -> str:
+    """Return what the numbers are that are shown where there is no plan."""
+    return ALONE if proposal.instead is None else f"{INSTEAD}."
 
 
 def add_unkept(said: str, found: Check) -> str:

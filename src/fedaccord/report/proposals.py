@@ -18,10 +18,12 @@ from fedaccord.report.games_verdicts import answer_envy
 from fedaccord.report.kept import make_kept_section
 from fedaccord.report.model import Fold, Listing, Mark, Page, Part, Section, joined
 from fedaccord.report.proposal_members import describe_conditions, judge_conditions
-from fedaccord.report.proposal_plans import explain_no_plan
+from fedaccord.report.proposal_plans import AS_SURE, explain_no_plan
 from fedaccord.report.proposal_verdicts import (
     CHANGED,
     add_unkept,
+    explain_numbers,
+    fold_verdict,
     judge_payments,
     judge_proposal,
     judge_shown,
@@ -59,15 +61,19 @@ class View:
     verdict: on the proposal.
     note: what is not proved; empty where there is nothing to say.
     figures: numbers that matter, each with its name.
-    parts: what each agent gives and needs, and its sentence.
-    doubted: warnings and doubts, folded; empty where there are none.
+    parts: what each agent gives and needs, and its sentence; empty while the plan is looked for.
+    folds: the rest of the verdict, and warnings and doubts; empty where there are none.
     """
 
     verdict: Mark
     note: str
     figures: tuple[tuple[str, str], ...]
     parts: tuple[Part, ...]
-    doubted: tuple[Part, ...] = ()
+    folds: tuple[Part, ...] = ()
+
+
+# What a screen shows while a plan is looked for, if nothing good is known of the numbers.
+WAITING = View(Mark("The app is looking for a plan with these numbers.", "plain"), "", (), ())
 
 
 def show_proposal(
@@ -91,22 +97,28 @@ def show_proposal(
     lacks = tuple(explain_no_plan(proposal.plan)) if proposal.settled else ()
     figures, agents = tuple(list_figures(found, proposal)), tuple(show_agents(found))
     verdict = judge_shown(proposal, found, scenario, concept)
-    doubted = tuple(fold_doubts(proposal, found))
+    if not proposal.settled and (verdict.tone == "bad" or proposal.contributions is None):
+        return WAITING
+    if shares is not None:
+        verdict = judge_payments(shares, scenario)
+    verdict, details = fold_verdict(verdict, proposal.changed.every)
+    folds = (*details, *fold_doubts(proposal, found))
     if lacks_plan(proposal, scenario):
         locks = (LOCKS,) if scenario.lock and lacks else ()
         said = judge_proposal(proposal, found, scenario).text
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
         few = (figures[0], *(one for one in figures if one[0] == ENVIOUS))
-        return View(verdict, "", few, (*lacks, *locks, shown, *agents), doubted)
+        return View(
+            verdict, explain_numbers(proposal), few, (*lacks, *locks, shown, *agents), folds
+        )
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
     if shares is not None:
-        verdict = judge_payments(shares, scenario)
         parts = (*describe_raised(shares), *parts)
     # What is said of a plan that does not exist is for agents that lose what they withhold.
     lost = proposal.contributions is None
     note = name_kind(proposal.said, concept)
     note = add_unkept(note, found) if lost else note
-    return View(verdict, note, figures, parts, doubted)
+    return View(verdict, note, figures, parts, folds)
 
 
 def fold_doubts(proposal: Proposal, found: Check) -> Iterator[Fold]:
@@ -170,15 +182,8 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
         else:
             shown = format_amount(alone.sum()) if np.isfinite(alone.sum()) else "-"
             yield f"{named} (an agent has too few)", shown
-    if not fails and proposal.optimal is not None and 0 < proposal.optimal < np.inf:
-        price = found.game.total(found.contributions) / proposal.optimal
-        margins = "" if found.prospects is None else " with these safety margins"
-        scenario = proposal.changed.scenario
-        if scenario.lock or scenario.limit:
-            margins = f" with the {name_hold(proposal)}{margins.replace(' with', ' and')}"
-        # A proposal with other margins may cost less: it is no case of the optimal plan's kind.
-        if price > 1 - 1e-6:
-            yield f"times the optimal cost{margins}", f"{price:.2f}"
+    if not fails:
+        yield from _compare_cost(found, proposal)
     if found.game.size > 1:
         envious = len({agent for agent, _ in found.judged.envy})
         yield ENVIOUS, str(envious) if envious else "none"
@@ -188,6 +193,29 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
         if everyone.low is not None and everyone.high is not None:
             low, high = map(format_short_probability, (everyone.low, everyone.high))
             yield "its 95 % interval", f"{low} to {high}"
+
+
+def _compare_cost(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
+    """Return how many times the cost of the optimal plan agents bear, where that plan is as sure.
+
+    A proposal with other safety margins may cost less, or be surer: it buys something else.
+    """
+    optimal = proposal.optimal
+    cost = 0.0 if optimal is None else found.game.total(optimal)
+    if optimal is None or cost <= 0:
+        return
+    margins = ""
+    if found.prospects is not None:
+        sure = float(found.prospects.chances.everyone(optimal).mean())
+        if sure < found.prospects.everyone.value - AS_SURE:
+            return
+        margins = " with these safety margins"
+    scenario = proposal.changed.scenario
+    if scenario.lock or scenario.limit:
+        margins = f" with the {name_hold(proposal)}{margins.replace(' with', ' and')}"
+    price = found.game.total(found.contributions) / cost
+    if price > 1 - 1e-6:
+        yield f"times the optimal cost{margins}", f"{price:.2f}"
 
 
 def show_agents(found: Check) -> Iterator[Part]:
@@ -222,12 +250,13 @@ def proposal_page(
     files: facts about the files that were read.
     """
     page = check_page(found, command=command, files=files)
-    verdict = judge_shown(proposal, found, scenario, concept)
-    doubted = tuple(fold_doubts(proposal, found))
+    names = proposal.changed.every
+    verdict, details = fold_verdict(judge_shown(proposal, found, scenario, concept), names)
+    folds = (*details, *fold_doubts(proposal, found))
     if proposal.contributions is not None and np.array_equal(proposal.start, found.contributions):
         agents = count(found.game.size, "agent")
         page = replace(page, title=f"How much each agent should give: a plan for {agents}")
-    page = replace(page, verdict=verdict.text, tone=verdict.tone, head=(*doubted, *page.head))
+    page = replace(page, verdict=verdict.text, tone=verdict.tone, head=(*folds, *page.head))
     if conditions := tuple(describe_conditions(proposal, scenario)):
         follows = judge_conditions(proposal, found, scenario)
         section = Section("Who gives only if another gives", (*conditions, *follows))
@@ -237,5 +266,5 @@ def proposal_page(
     if shares is None:
         return page
     paid = share_page(shares, files=files)
-    verdict = judge_payments(shares, scenario)
+    verdict, _ = fold_verdict(judge_payments(shares, scenario), names)
     return joined(paid.title, verdict.text, verdict.tone, pages=[paid, page], command=command)
