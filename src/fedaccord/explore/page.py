@@ -147,7 +147,8 @@ class Visit:
     def _build_answers(self) -> None:
         with ui.element("div").props('aria-live="polite"'):
             self.verdict = ui.html("").classes("report answer")
-            self.figures = ui.html("").classes("figures")
+        self.offers = ui.element("div").classes("bar offers")
+        self.figures = ui.html("").classes("figures")
         self.busy = ui.label("planning …").classes("busy").props("role=status")
 
     def _build_seen(self) -> None:
@@ -281,6 +282,7 @@ class Visit:
             if turn != self._turn:
                 return
             self._fade(False)
+            self.offers.clear()
             fault, folds = fold_verdict(say_fault(error), ())
             self.verdict.content = self._draw([fault, *folds])
             self.figures.content = self.body.content = self.busy.text = ""
@@ -319,6 +321,11 @@ class Visit:
         self.frame.classes(add="waits") if waits else self.frame.classes(remove="waits")
 
     def _show_proposal(self, found: View) -> None:
+        self.offers.clear()
+        with self.offers:
+            for label, changes in found.offers:
+                take = partial(self.step, self.state.put(**changes))
+                ui.button(self.say(label), on_click=take).props("dense no-caps outline")
         self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
         self.note = self.say(found.note)
         if self.state.view == "agents":

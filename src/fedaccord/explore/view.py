@@ -21,9 +21,9 @@ from fedaccord.report.html import parts_html
 from fedaccord.report.kept import make_kept_section
 from fedaccord.report.model import Mark, Part
 from fedaccord.report.plan_contributions import describe_contributions, list_contributions
+from fedaccord.report.proposal_offers import describe_settlement, list_offers
 from fedaccord.report.proposal_sides import compare_proposals, name_sides
 from fedaccord.report.renaming import Renaming
-from fedaccord.report.sharing import share_page
 
 Shown: TypeAlias = "Part | Chart"
 
@@ -42,7 +42,8 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> proposals.View:
             return proposals.WAITING
         fault = verdicts.say_fault(answer.said or error)
         verdict, folds = verdicts.fold_verdict(fault, answer.changed.every)
-        return proposals.View(verdict, "", (), tuple(plans.explain_no_plan(answer.plan)), folds)
+        lacks, offers = plans.explain_no_plan(answer.plan), list_offers(answer, None, state)
+        return proposals.View(verdict, "", (), tuple(lacks), folds, tuple(offers))
     moved = state.problem != State() and state.concept == "stable"
     opened, paid = desk.known(State()) if moved else None, desk.find_payments(answer, state)
     return proposals.show_proposal(
@@ -85,14 +86,16 @@ def show_members(desk: Desk, state: State) -> Iterator[Shown]:
     yield from members.judge_groups(answer, found, state)
     if answer.kept is not None:
         yield from make_kept_section(answer.kept).parts
+        yield from describe_settlement(answer, found, state)
 
 
 def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who pays whom for the cheapest plan."""
     if has_accuracies(desk.subject.basis):
         yield plans.REQUIREMENT
-    verdict, *parts = plans.list_parts(share_page(desk.share(state.problem)))
-    yield from parts if state.plan == "payments" else (plans.CHEAPEST, verdict, *parts)
+    found = desk.find_payments(desk.answer(state), state)
+    shares = found or desk.share(state.problem)
+    yield from plans.explain_payments(shares, state, shown=found is not None)
 
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:

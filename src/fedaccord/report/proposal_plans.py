@@ -9,10 +9,10 @@ from fedaccord.charts import Chart, Line
 from fedaccord.check import Check
 from fedaccord.equilibria.result import SolvedGame
 from fedaccord.planning.result import Plan
-from fedaccord.planning.what_if import has_chances
+from fedaccord.planning.what_if import Scenario, has_chances
 from fedaccord.report.games import describe_price, list_solved, list_totals
 from fedaccord.report.games_verdicts import describe_proofs
-from fedaccord.report.model import Listing, Mark, Page, Part, Picture
+from fedaccord.report.model import Listing, Mark, Page, Part, Picture, Section
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
     introduce_changes,
@@ -25,6 +25,8 @@ from fedaccord.report.plan_alternatives import (
 from fedaccord.report.plan_certainty import describe_falls, list_certainties
 from fedaccord.report.plan_figures import chart_certainty
 from fedaccord.report.proposal_verdicts import name_kind
+from fedaccord.report.sharing import share_page
+from fedaccord.sharing.result import CostShares
 
 # Plans whose probabilities differ by less are as sure.
 AS_SURE = 0.001
@@ -120,6 +122,26 @@ def _describe_prices(found: SolvedGame) -> Iterator[str]:
         if price is not None:
             kind = "envy-free" if "fairness" in name else "stable"
             yield name_kind(describe_price(name.replace("_", " "), price), kind)
+
+
+def explain_payments(shares: CostShares, scenario: Scenario, *, shown: bool) -> Iterator[Part]:
+    """Return who pays whom; where that is not for the numbers shown, the heading says for which.
+
+    shares: the payments, which are for the optimal plan.
+    scenario: what the plan has to keep.
+    shown: whether the optimal plan is what is shown.
+    """
+    verdict, *parts = list_parts(share_page(shares))
+    if shown:
+        yield from parts
+        return
+    held = " with the lock" if scenario.lock else " with the limit" if scenario.limit else ""
+    heading = f"Who pays whom in the optimal plan{held}"
+    yield CHEAPEST
+    yield verdict
+    for part in parts:
+        is_first = isinstance(part, Section) and part.heading == "Who pays whom"
+        yield replace(part, heading=heading) if isinstance(part, Section) and is_first else part
 
 
 def list_parts(page: Page) -> Iterator[Part]:

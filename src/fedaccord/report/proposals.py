@@ -18,6 +18,7 @@ from fedaccord.report.games_verdicts import answer_envy
 from fedaccord.report.kept import make_kept_section
 from fedaccord.report.model import Fold, Listing, Mark, Page, Part, Section, joined
 from fedaccord.report.proposal_members import describe_conditions, judge_conditions
+from fedaccord.report.proposal_offers import Offer, describe_settlement, list_offers
 from fedaccord.report.proposal_plans import AS_SURE, explain_no_plan
 from fedaccord.report.proposal_verdicts import (
     CHANGED,
@@ -63,6 +64,7 @@ class View:
     figures: numbers that matter, each with its name.
     parts: what each agent gives and needs, and its sentence; empty while the plan is looked for.
     folds: the rest of the verdict, and warnings and doubts; empty where there are none.
+    offers: what would help.
     """
 
     verdict: Mark
@@ -70,6 +72,7 @@ class View:
     figures: tuple[tuple[str, str], ...]
     parts: tuple[Part, ...]
     folds: tuple[Part, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
 
 # What a screen shows while a plan is looked for, if nothing good is known of the numbers.
@@ -103,14 +106,14 @@ def show_proposal(
         verdict = judge_payments(shares, scenario)
     verdict, details = fold_verdict(verdict, proposal.changed.every)
     folds = (*details, *fold_doubts(proposal, found))
+    offers = tuple(list_offers(proposal, found, scenario))
     if lacks_plan(proposal, scenario):
         locks = (LOCKS,) if scenario.lock and lacks else ()
         said = judge_proposal(proposal, found, scenario).text
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
         few = (figures[0], *(one for one in figures if one[0] == ENVIOUS))
-        return View(
-            verdict, explain_numbers(proposal), few, (*lacks, *locks, shown, *agents), folds
-        )
+        parts = (*lacks, *locks, shown, *agents)
+        return View(verdict, explain_numbers(proposal), few, parts, folds, offers)
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
     if shares is not None:
         parts = (*describe_raised(shares), *parts)
@@ -118,7 +121,7 @@ def show_proposal(
     lost = proposal.contributions is None
     note = name_kind(proposal.said, concept)
     note = add_unkept(note, found) if lost else note
-    return View(verdict, note, figures, parts, folds)
+    return View(verdict, note, figures, parts, folds, offers)
 
 
 def fold_doubts(proposal: Proposal, found: Check) -> Iterator[Fold]:
@@ -262,7 +265,9 @@ def proposal_page(
         section = Section("Who gives only if another gives", (*conditions, *follows))
         page = replace(page, sections=(*page.sections, section))
     if proposal.kept is not None:
-        page = replace(page, sections=(*page.sections, make_kept_section(proposal.kept)))
+        section = make_kept_section(proposal.kept)
+        parts = (*section.parts, *describe_settlement(proposal, found, scenario))
+        page = replace(page, sections=(*page.sections, replace(section, parts=parts)))
     if shares is None:
         return page
     paid = share_page(shares, files=files)
