@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from fedaccord.explore.state import ADJUSTED, State, read_probability
+from fedaccord.explore.state import ADJUSTED, State
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.proposals import Proposal
+from fedaccord.planning.scenario_text import read_probability
 from fedaccord.planning.what_if import can_change_goals, has_accuracies, has_chances
 from fedaccord.report.html import count_places
 from fedaccord.report.live import choose_step, quote, read_field

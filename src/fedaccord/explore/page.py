@@ -18,7 +18,7 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.explore import view as views
 from fedaccord.explore.controls import Adjuster
 from fedaccord.explore.desk import Desk
-from fedaccord.explore.state import LOOKS, PLANS, State
+from fedaccord.explore.state import LOOKS, PLANS, VIEWS, State
 from fedaccord.explore.take import TAKEN, take_away
 from fedaccord.planning.members import drop_unknown
 from fedaccord.planning.proposals import Proposal
@@ -33,16 +33,8 @@ from fedaccord.report.style import FONTS, declare_colours
 from fedaccord.report.terminal import plain
 
 Result = TypeVar("Result")
-LABELS = {
-    "agents": "Agents",
-    "plans": "Plans and prices",
-    "choice": "Other stable plans",
-    "certainty": "Price of certainty",
-    "members": "Members",
-    "payments": "Payments",
-    "coalitions": "Coalitions",
-    "compare": "Compare",
-}
+NAMES = "Agents, Plans and prices, Other stable plans, Price of certainty, Members, Payments"
+LABELS = dict(zip(VIEWS, f"{NAMES}, Coalitions, Compare".split(", "), strict=True))
 BUTTONS = dict(zip(PLANS, ("Stable", "Optimal", "Envy-free", "With payments"), strict=True))
 DARK = {"auto": None, "light": False, "dark": True}
 # Milliseconds in which a slider that moves again makes no new step; steps that an address keeps.
@@ -281,7 +273,7 @@ class Visit:
         except FedaccordError as error:
             if turn != self._turn:
                 return
-            self._fade(False)
+            self.frame.classes(remove="waits")
             self.offers.clear()
             fault, folds = fold_verdict(say_fault(error), ())
             self.verdict.content = self._draw([fault, *folds])
@@ -311,14 +303,11 @@ class Visit:
             self._drawn = self.state, answer
             found = views.make_view(self.desk, answer, self.state)
             self.verdict.content = self._draw([found.verdict, *found.folds])
-            self._fade(found is WAITING)
-            if found is not WAITING:
+            waits = found is WAITING
+            self.frame.classes(**{"add" if waits else "remove": "waits"})
+            if not waits:
                 self._show_proposal(found)
         self.busy.text = self.note if answer.settled else "looking for the best plan …"
-
-    def _fade(self, waits: bool) -> None:
-        """Let what belongs to an earlier state fade while a plan is looked for."""
-        self.frame.classes(add="waits") if waits else self.frame.classes(remove="waits")
 
     def _show_proposal(self, found: View) -> None:
         self.offers.clear()

@@ -93,9 +93,8 @@ def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who pays whom for the cheapest plan."""
     if has_accuracies(desk.subject.basis):
         yield plans.REQUIREMENT
-    found = desk.find_payments(desk.answer(state), state)
-    shares = found or desk.share(state.problem)
-    yield from plans.explain_payments(shares, state, shown=found is not None)
+    shown = desk.find_payments(desk.answer(state), state) is not None
+    yield from plans.explain_payments(desk.share(state.problem), state, shown=shown)
 
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:

@@ -25,8 +25,6 @@ from fedaccord.wording import count
 # Seconds between two looks at the file, and until a process that was asked to stop is killed.
 OFTEN, PATIENCE = 1.0, 30.0
 EMPTY = "No run of an audit is finished yet; the first curves come with the first runs."
-
-
 STOPPED = (130, -signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL)
 
 
