@@ -11,15 +11,14 @@ from fedaccord.explore.desk import Desk
 from fedaccord.explore.state import State
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.proposals import Proposal
-from fedaccord.planning.what_if import has_accuracies, has_chances
+from fedaccord.planning.what_if import has_chances
 from fedaccord.report import proposal_members as members
 from fedaccord.report import proposal_plans as plans
 from fedaccord.report import proposal_verdicts as verdicts
 from fedaccord.report import proposals
-from fedaccord.report.coalitions import coalitions_page
 from fedaccord.report.html import parts_html
 from fedaccord.report.kept import make_kept_section
-from fedaccord.report.model import Mark, Part
+from fedaccord.report.model import Part
 from fedaccord.report.plan_contributions import describe_contributions, list_contributions
 from fedaccord.report.proposal_offers import describe_settlement, list_offers
 from fedaccord.report.proposal_sides import compare_proposals, name_sides
@@ -91,18 +90,14 @@ def show_members(desk: Desk, state: State) -> Iterator[Shown]:
 
 def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who pays whom for the cheapest plan."""
-    if has_accuracies(desk.subject.basis):
-        yield plans.REQUIREMENT
     shown = desk.find_payments(desk.answer(state), state) is not None
     yield from plans.explain_payments(desk.share(state.problem), state, shown=shown)
 
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who should federate with whom."""
-    yield from members.introduce_coalitions(desk.answer(state), state)
-    page = coalitions_page(desk.find_coalitions(state), desk.need_game(state))
-    _, *parts = plans.list_parts(page)
-    yield from (verdicts.doubt_if_kept(Mark(page.verdict, page.tone), state), *parts)
+    found, game = desk.find_coalitions(state), desk.need_game(state)
+    yield from members.explain_coalitions(found, game, desk.answer(state), state)
 
 
 def show_both(desk: Desk, state: State) -> Iterator[Shown]:

@@ -6,13 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fedaccord.check import Check
+from fedaccord.coalitions.result import Coalitions
+from fedaccord.games.base import Game
 from fedaccord.groups import list_blocking_groups
 from fedaccord.planning.proposals import Proposal
-from fedaccord.planning.what_if import Scenario, has_accuracies, has_chances
+from fedaccord.planning.what_if import Scenario, has_chances
+from fedaccord.report.coalitions import coalitions_page
 from fedaccord.report.groups import make_groups_section
 from fedaccord.report.model import Mark, Part, Tone
-from fedaccord.report.proposal_plans import REQUIREMENT
-from fedaccord.report.proposal_verdicts import compare_with_free, judge_proposal, name_hold
+from fedaccord.report.proposal_plans import TARGET, list_parts
+from fedaccord.report.proposal_verdicts import (
+    compare_with_free,
+    doubt_if_kept,
+    judge_proposal,
+    name_hold,
+)
+from fedaccord.report.renaming import NeedRenaming
 from fedaccord.wording import format_level, lower_first
 
 # The parts of a contribution that an agent can give.
@@ -32,18 +41,26 @@ MEMBERS = (
 )
 
 
-def introduce_coalitions(proposal: Proposal, scenario: Scenario) -> Iterator[Part]:
-    """Return what to know before who should federate with whom.
+def explain_coalitions(
+    coalitions: Coalitions, game: Game, proposal: Proposal, scenario: Scenario
+) -> Iterator[Part]:
+    """Return who should federate with whom, and what to know before.
 
+    coalitions: that were found.
+    game: of the plan.
     proposal: the plan.
     scenario: what agents give in place of the plan's.
     """
-    if has_accuracies(proposal.changed.basis):
-        yield REQUIREMENT
+    need = NeedRenaming.of(game)
+    if need.word == "target":
+        yield TARGET
     yield from warn_of_carried(proposal, scenario)
     yield COALITIONS
     if has_chances(proposal.changed.basis):
         yield SAME_MARGINS
+    page = coalitions_page(coalitions, game)
+    _, *parts = list_parts(page)
+    yield from map(need.part, (doubt_if_kept(Mark(page.verdict, page.tone), scenario), *parts))
 
 
 def warn_of_carried(proposal: Proposal, scenario: Scenario) -> Iterator[Mark]:

@@ -25,6 +25,7 @@ from fedaccord.report.plan_alternatives import (
 from fedaccord.report.plan_certainty import describe_falls, list_certainties
 from fedaccord.report.plan_figures import chart_certainty
 from fedaccord.report.proposal_verdicts import name_kind
+from fedaccord.report.renaming import NeedRenaming
 from fedaccord.report.sharing import share_page
 from fedaccord.sharing.result import CostShares
 
@@ -48,10 +49,7 @@ REPEAT = (
     "the bounds with all digits. fedaccord check game.json plan.csv checks the numbers in the "
     "sliders, without a solver. Totals that differ by less than the tolerance count as the same."
 )
-REQUIREMENT = (
-    "The requirement of an agent is the number of its own samples with which it would reach its "
-    "goal and safety margin on average."
-)
+TARGET = "The target of an agent is its goal plus its safety margin."
 
 
 def explain_no_plan(plan: Plan | None) -> Iterator[Part]:
@@ -131,7 +129,10 @@ def explain_payments(shares: CostShares, scenario: Scenario, *, shown: bool) -> 
     scenario: what the plan has to keep.
     shown: whether the optimal plan is what is shown.
     """
-    verdict, *parts = list_parts(share_page(shares))
+    need = NeedRenaming.of(shares.game)
+    if need.word == "target":
+        yield TARGET
+    verdict, *parts = map(need.part, list_parts(share_page(shares)))
     if shown:
         yield from parts
         return

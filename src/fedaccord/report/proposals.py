@@ -33,6 +33,7 @@ from fedaccord.report.proposal_verdicts import (
     name_hold,
     name_kind,
 )
+from fedaccord.report.renaming import NeedRenaming
 from fedaccord.report.sharing import describe_raised, share_page
 from fedaccord.sharing.result import CostShares
 from fedaccord.wording import (
@@ -270,6 +271,6 @@ def proposal_page(
         page = replace(page, sections=(*page.sections, replace(section, parts=parts)))
     if shares is None:
         return page
-    paid = share_page(shares, files=files)
+    paid = NeedRenaming.of(shares.game).page(share_page(shares, files=files))
     verdict, _ = fold_verdict(judge_payments(shares, scenario), names)
     return joined(paid.title, verdict.text, verdict.tone, pages=[paid, page], command=command)
