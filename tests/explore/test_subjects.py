@@ -77,6 +77,14 @@ def test_a_probability_can_be_typed(pilots):
         tab.until(lambda: tab.browser.run(field) == "0.99")
 
 
+def test_a_goal_that_cannot_be_is_mended_where_it_was_written(pilots):
+    tab = pilots.open("adjust=goal")
+    tab.write(0, 85)
+    assert "The goal of Harbour is 85: give an accuracy above 0 and below 1." in tab.headline
+    tab.write(0, 0.8)
+    assert tab.query == "goal=0%3A0.8&adjust=goal" and "All agents reach" in tab.headline
+
+
 def test_the_numbers_of_a_column_have_the_same_digits(pilots):
     tab = pilots.open("adjust=goal&goal=0%3A0.8")
     fields = "return [...document.querySelectorAll('.rows input[type=number]')].map(e => e.value)"

@@ -116,6 +116,11 @@ class Adjuster:
         self._made = ("", ())
         self._place.clear()
 
+    def hold(self, size: int) -> None:
+        """Keep the sliders where there is no answer, if they are those of this many agents."""
+        if self._made[0] != self.visit.state.adjust or len(self._made[1]) != size:
+            self.clear()
+
     def _build(self, answer: Proposal) -> None:
         self._place.clear()
         self._tops = {}

@@ -279,7 +279,8 @@ class Visit:
             self.verdict.content = self._draw([fault, *folds])
             self.figures.content = self.body.content = self.busy.text = ""
             self._drawn = None
-            self.adjuster.clear()
+            every = len(self.desk.subject.names) + len(self.state.like)
+            self.adjuster.hold(every - len(self.state.left))
 
     def _show_settings(self) -> None:
         state = self.state
