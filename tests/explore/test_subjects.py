@@ -80,7 +80,7 @@ def test_a_probability_can_be_typed(pilots):
 def test_a_goal_that_cannot_be_is_mended_where_it_was_written(pilots):
     tab = pilots.open("adjust=goal")
     tab.write(0, 85)
-    assert "The goal of Harbour is 85: give an accuracy above 0 and below 1." in tab.headline
+    assert "The goal of Harbour is 85: did you mean 0.85?" in tab.headline
     tab.write(0, 0.8)
     assert tab.query == "goal=0%3A0.8&adjust=goal" and "All agents reach" in tab.headline
 
@@ -159,7 +159,8 @@ def test_it_is_said_that_others_carry_a_locked_agent(pilots):
     tab.see("Compared with the plan as opened: Mill 621 more")
     for query in ("lock=0%3A200", "lock=0%3A0", "limit=0%3A0"):
         tab.open(query)
-        assert "But the others carry Harbour. It gives " in tab.verdict
+        assert "But the others carry Harbour." in tab.headline
+        assert "\nIt gives " in tab.verdict
         assert "good" not in tab.browser.run(tone)
     for view in ("members", "coalitions"):
         tab.open(f"lock=0%3A0&view={view}")
@@ -212,7 +213,7 @@ def test_the_price_of_certainty_has_the_proposal_on_it(pilots):
 
 def test_a_goal_out_of_reach_is_explained(pilots):
     tab = pilots.open("goal=0%3A0.99")
-    tab.see("out of reach", "cannot reach its goal of 0.99", "lower the goal of Harbour")
+    tab.see("out of reach", "cannot reach its goal of 0.99", "Lower the goal of Harbour to 0.887")
 
 
 def test_limits_of_pilots(pilots):
