@@ -352,9 +352,9 @@ def test_rows_of_members_stay_where_they_are(hospitals):
     place = "return document.querySelector('.members').getBoundingClientRect().top + scrollY"
     before = tab.browser.run(place)
     for agent in (1, 2):
-        shown = tab.verdict
+        shown = tab.headline
         tab.click(f".member[data-agent='{agent}'] .q-checkbox")
-        tab.until(lambda shown=shown: tab.verdict != shown)
+        tab.until(lambda shown=shown: tab.headline != shown)
         tab.settle()
         assert tab.browser.run(place) == before
     tab.click(".member[data-agent='1'] .q-select")
