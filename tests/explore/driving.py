@@ -132,7 +132,16 @@ class Tab:
 
     @property
     def verdict(self):
-        return self.browser.run("return document.querySelector('.answer').innerText")
+        """The verdict with its details, warnings and doubts."""
+        return self.browser.run(
+            "document.querySelectorAll('.answer details').forEach(e => { e.open = true });"
+            "return document.querySelector('.answer').innerText"
+        )
+
+    @property
+    def headline(self):
+        """The verdict alone, in large type."""
+        return self.browser.run("return document.querySelector('.answer .verdict p').innerText")
 
     @property
     def query(self):

@@ -1,21 +1,24 @@
 """Answers of the app without a browser."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from known_hospitals import pilots
 
-from fedaccord import LinearGame, fit_curves
+from fedaccord import LinearGame, fit_curves, solve_stable
 from fedaccord.errors import InputError
 from fedaccord.explore.desk import KEPT, Desk, Subject
 from fedaccord.explore.state import State
 from fedaccord.explore.take import take_away
 from fedaccord.explore.view import VIEWS, make_view
+from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.members import drop_unknown
 from fedaccord.report.html import parts_html
 from fedaccord.report.model import Table
+from fedaccord.report.proposal_offers import describe_settlement, list_offers
 from fedaccord.report.renaming import Renaming
 
 GAME = LinearGame(
@@ -85,6 +88,102 @@ def test_a_plan_with_other_members_is_as_well_known_as_one_with_all(measured, qu
         verdict = make_view(measured, found, sure).verdict
         assert "does not hold" not in verdict.text and verdict.tone != "bad"
         assert found.plan.everyone.value >= asked
+
+
+def take(desk, query):
+    """Return the view of a state, and the label and the view of each state that it offers."""
+    state = State.read(query)
+    view = make_view(desk, desk.answer(state), state)
+    offered = [(one.label, State.read(state.put(**one.changes).query)) for one in view.offers]
+    return view, [(label, s, make_view(desk, desk.answer(s), s)) for label, s in offered]
+
+
+@pytest.fixture(scope="module")
+def network(request):
+    path = request.config.rootpath / "docs/how-to/network/pilots.csv"
+    return Desk(Subject(fit_curves(PilotTable.load(path))))
+
+
+@pytest.mark.parametrize("query", ["probability=0.9999", "limit=0:800,1:200,2:600&probability=.99"])
+def test_the_highest_probability_is_offered_and_reached(network, query):
+    view, ((label, state, taken),) = take(network, query)
+    assert view.verdict.tone == "bad" and taken.verdict.tone != "bad" and not taken.offers
+    assert f"Plan for {state.probability:g}, the highest" in label
+    assert network.answer(state).plan.everyone.value >= state.probability
+    # A thousandth more is too much.
+    more = state.put(probability=min(state.probability + 0.001, 0.9999))
+    assert network.answer(more).plan.everyone.value < more.probability
+
+
+@pytest.mark.parametrize(
+    ("query", "labels"),
+    [
+        ("goal=0:0.99", ["Lower the goal of Harbour to "]),
+        ("goal=0:0.9&limit=0:500", ["Lower the goal of Harbour", "Raise the limit of Harbour"]),
+        ("limit=0:300,1:100,2:300", ["Lower the goals of Harbour, Hill and Mill"]),
+    ],
+)
+def test_changes_that_make_a_plan_possible_are_offered(network, query, labels):
+    view, offers = take(network, query)
+    assert view.verdict.tone == "bad" and len(offers) == len(labels)
+    for (label, state, taken), wanted in zip(offers, labels, strict=True):
+        assert label.startswith(wanted) and taken.verdict.tone != "bad"
+        assert network.answer(state).plan.everyone.value >= 0.95
+
+
+def test_a_locked_agent_is_unlocked_if_it_has_to_give_more():
+    _, offers = take(Desk(Subject(GAME)), "lock=1:200")
+    assert [label for label, *_ in offers] == [
+        "Lower the requirement of City to 992",
+        "Unlock City, with a limit of 1,200",
+    ]
+    assert all(view.verdict.tone == "good" for *_, view in offers)
+
+
+def test_the_plan_of_agents_that_keep_their_data_is_offered_with_its_probability(network):
+    _, ((label, state, taken),) = take(network, "keep=0:1")
+    given = network.answer(state).put(state)
+    found = network.check(network.answer(state), state)
+    assert given[0] == 0 and (given == np.round(given)).all()
+    said = f"probability {found.everyone.value:.2f}"
+    assert label == f"Take the plan for agents that keep their data ({said})"
+    # The table says the same, and nothing is offered once the plan is taken.
+    assert f"reach their goals with {said}." in parts_html(VIEWS["members"](network, state))
+    assert f"with {said}" in taken.verdict.text and not taken.offers
+
+
+def test_why_the_plan_of_agents_that_keep_their_data_has_no_probability():
+    desk = Desk(Subject(GAME))
+    _, ((label, state, taken),) = take(desk, "keep=0:1")
+    assert label == "Take the plan for agents that keep their data"
+    # By hand: City and Rural give for themselves, with 0.1 of the other's samples.
+    rural = (930 - 144) / 0.99
+    wanted = [0, 1440 - 0.1 * rural, rural]
+    assert desk.answer(state).put(state).tolist() == pytest.approx(wanted)
+    assert taken.verdict.tone == "good"
+    said = "A game without pilots has no probabilities, so there is none for the last column."
+    assert said in parts_html(VIEWS["members"](desk, state))
+    # If no plan exists for them, there is nothing to take.
+    state, none = State.read("keep=0:1"), solve_stable(GAME.replace(limits=[1, 1, 1]))
+    answer = desk.answer(state)
+    lacking = replace(answer, kept=replace(answer.kept, stable=none, rest=None))
+    found = desk.check(answer, state)
+    assert not list(list_offers(lacking, found, state))
+    (said,) = describe_settlement(lacking, found, state)
+    assert said == "So there is no plan for them to take, and no probability."
+
+
+def test_payments_of_another_plan_than_the_one_shown_say_so_in_the_heading():
+    desk = Desk(Subject(GAME))
+    for query, heading in {
+        "plan=payments": "Who pays whom",
+        "plan=payments&give=0:100": "Who pays whom in the optimal plan",
+        "": "Who pays whom in the optimal plan",
+        "lock=0:500": "Who pays whom in the optimal plan with the lock",
+    }.items():
+        parts = list(VIEWS["payments"](desk, State.read(query)))
+        (first,) = [p.heading for p in parts if getattr(p, "heading", "").startswith("Who pays")]
+        assert first == heading
 
 
 def test_what_is_assumed_of_an_agent_that_joined_is_said(measured):

@@ -138,7 +138,7 @@ def test_requirements_limits_and_costs(hospitals):
     tab.adjust("Limits")
     tab.write(0, 400)
     tab.see("There is no stable plan", "Single changes that would make a plan possible")
-    tab.see("the optimal plan instead. In that plan no hospital falls short, because some give")
+    assert "instead. In that plan no hospital falls short, because some give" in tab.verdict
     tab.open("adjust=cost&plan=optimal")
     tab.write(0, 9)
     tab.adjust("Contributions")
@@ -287,13 +287,56 @@ def test_a_hospital_that_keeps_its_data_is_not_short(hospitals, tmp_path):
 
 def test_without_a_plan_the_page_says_what_the_screen_says(hospitals, tmp_path):
     tab = hospitals.open("lock=1%3A200")
-    opens = tab.verdict.split("\n")[-1]
+    opens = tab.headline.split("\n")[-1]
     assert opens.startswith("There is no stable plan.")
-    assert "University would be better off alone" in opens
+    details = tab.verdict.split("Details")[1].strip()
+    assert "University would be better off alone" in details
     page = tab.download("The page of this state, report.html", tmp_path).read_text("utf-8")
-    assert opens in page
+    assert opens in page and details in page
     plan = tab.download("The contributions, plan.csv", tmp_path).read_text()
     assert len(plan.split("University,")[1].split()[0]) <= len("2066.6667")
+
+
+def test_what_makes_a_plan_possible_is_one_click_away(hospitals):
+    tab = hospitals.open("lock=1:200")
+    assert "no stable plan" in tab.headline
+    tab.go("Unlock City, with a limit of 1,200")
+    assert tab.query == "limit=1%3A1200" and "The plan holds" in tab.headline
+    assert not tab.browser.run("return document.querySelectorAll('.offers button').length")
+
+
+def test_the_plan_of_those_who_keep_their_data_is_one_click_away(hospitals):
+    tab = hospitals.open("view=members&keep=0%3A1")
+    tab.see("A game without pilots has no probabilities")
+    tab.go("Take the plan for hospitals that keep their data")
+    # By hand: City and Rural have just what they need without University's cases.
+    rural = (930 - 144) / 0.99
+    assert tab.numbers() == [0, round(1440 - 0.1 * rural, 1), round(rural, 1)]
+    assert tab.headline.split("\n")[-1].startswith("The plan holds.")
+
+
+def test_nothing_turns_red_while_a_plan_is_looked_for(hospitals):
+    tab = hospitals.open("adjust=goal")
+    tones = """window.tones = new Set(); new MutationObserver(() => window.tones.add(document
+        .querySelector('.answer .verdict')?.className)).observe(document.querySelector('.answer'),
+        {childList: true, subtree: true})"""
+    tab.browser.run(tones)
+    for agent, goal in ((0, 2000), (1, 1800), (2, 100)):
+        tab.write(agent, goal)
+    assert tab.headline.endswith("no hospital envies another.")
+    assert not [one for one in tab.browser.run("return [...window.tones]") if "bad" in (one or "")]
+    assert not tab.browser.run("return document.querySelectorAll('.waits').length")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "left=1", "cut=0%3A0.2,1%3A0.2,2%3A0.2&keep=1%3A1&left=0", "lock=1:200", "left=0,1,2"],
+)
+def test_the_verdict_leaves_room_for_the_numbers(hospitals, query):
+    tab = hospitals.open(f"{query}&large=True", width=1280, height=720)
+    assert len(tab.headline.split("\n")[-1].split()) <= 25
+    bottom = "return document.querySelector('.answer .verdict').getBoundingClientRect().bottom"
+    assert tab.browser.run(bottom) < 0.6 * 720
 
 
 def test_the_verdict_says_who_left(hospitals):
@@ -309,9 +352,9 @@ def test_rows_of_members_stay_where_they_are(hospitals):
     place = "return document.querySelector('.members').getBoundingClientRect().top + scrollY"
     before = tab.browser.run(place)
     for agent in (1, 2):
-        shown = tab.verdict
+        shown = tab.headline
         tab.click(f".member[data-agent='{agent}'] .q-checkbox")
-        tab.until(lambda shown=shown: tab.verdict != shown)
+        tab.until(lambda shown=shown: tab.headline != shown)
         tab.settle()
         assert tab.browser.run(place) == before
     tab.click(".member[data-agent='1'] .q-select")

@@ -77,6 +77,14 @@ def test_a_probability_can_be_typed(pilots):
         tab.until(lambda: tab.browser.run(field) == "0.99")
 
 
+def test_a_goal_that_cannot_be_is_mended_where_it_was_written(pilots):
+    tab = pilots.open("adjust=goal")
+    tab.write(0, 85)
+    assert "The goal of Harbour is 85: did you mean 0.85?" in tab.headline
+    tab.write(0, 0.8)
+    assert tab.query == "goal=0%3A0.8&adjust=goal" and "All agents reach" in tab.headline
+
+
 def test_the_numbers_of_a_column_have_the_same_digits(pilots):
     tab = pilots.open("adjust=goal&goal=0%3A0.8")
     fields = "return [...document.querySelectorAll('.rows input[type=number]')].map(e => e.value)"
@@ -100,13 +108,28 @@ def test_a_requirement_is_not_called_a_goal_nor_a_goal_a_requirement(pilots, hos
             said = tab.text().lower().replace("for its goal", "").replace("for the same goal", "")
             assert "goal" not in said, (query, view)
             said = pilots.open(f"{query}&view={view}").text().lower()
-            # Where pilots have both, it is said once what a requirement then is.
-            assert "requirement" not in said or said.count("the requirement of an agent is") == 1
+            # What agents of pilots need is a target, and it is said what that is.
+            assert "requirement" not in said, (query, view)
+            if view in ("payments", "coalitions") and "target" in said:
+                assert "the target of an agent is its goal plus its safety margin" in said or (
+                    "no plan" in said
+                )
 
 
 def test_a_probability_that_no_plan_has_is_named(pilots):
     tab = pilots.open("probability=0.9999")
     tab.see("There is a plan, but none with the requested probability.")
+    tab.go("Plan for 0.999, the highest probability that a plan was found to reach")
+    tab.until(lambda: tab.query == "probability=0.999")
+    assert "All agents reach their goals with probability 0.999." in tab.headline
+
+
+def test_the_plan_of_agents_that_keep_data_is_taken_with_its_probability(pilots):
+    tab = pilots.open("view=members&keep=0%3A1")
+    (said,) = re.findall(r"last column asks, they all reach .* (0\.\d\d)\.", tab.text())
+    tab.go(f"Take the plan for agents that keep their data (probability {said})")
+    tab.until(lambda: tab.numbers()[0] == 0)
+    assert f"with probability {said}" in tab.headline and "keep=0%3A1" in tab.query
 
 
 def test_who_cannot_give_can_pay(pilots):
@@ -136,7 +159,8 @@ def test_it_is_said_that_others_carry_a_locked_agent(pilots):
     tab.see("Compared with the plan as opened: Mill 621 more")
     for query in ("lock=0%3A200", "lock=0%3A0", "limit=0%3A0"):
         tab.open(query)
-        assert "But the others carry Harbour. It gives " in tab.verdict
+        assert "But the others carry Harbour." in tab.headline
+        assert "\nIt gives " in tab.verdict
         assert "good" not in tab.browser.run(tone)
     for view in ("members", "coalitions"):
         tab.open(f"lock=0%3A0&view={view}")
@@ -189,7 +213,7 @@ def test_the_price_of_certainty_has_the_proposal_on_it(pilots):
 
 def test_a_goal_out_of_reach_is_explained(pilots):
     tab = pilots.open("goal=0%3A0.99")
-    tab.see("out of reach", "cannot reach its goal of 0.99", "lower the goal of Harbour")
+    tab.see("out of reach", "cannot reach its goal of 0.99", "Lower the goal of Harbour to 0.887")
 
 
 def test_limits_of_pilots(pilots):

@@ -24,7 +24,7 @@ def solve(concept, changed=ALL):
 
 def test_known_plans_of_the_three_hospitals():
     assert solve("stable").contributions.tolist() == pytest.approx([300, 1200, 600])
-    assert solve("stable").optimal == pytest.approx(1931.25)
+    assert solve("stable").optimal.sum() == pytest.approx(1931.25)
     assert solve("optimal").contributions.sum() == pytest.approx(1931.25)
     assert solve("stable").said == ""
 
@@ -64,9 +64,10 @@ def test_each_equilibrium_can_be_proposed():
 @pytest.mark.parametrize("concept", ["stable", "optimal", "envy-free"])
 def test_following_is_checked_like_any_plan(concept):
     last = solve(concept)
-    changed = apply_scenario(GAME, Scenario(goal=((0, 1500.0),)), lambda _: None)
+    changed = apply_scenario(GAME, Scenario(goal=((0, 1500.0),)))
     near = follow(changed, last, concept, time_limit=60)
-    assert not near.settled and near.optimal == pytest.approx(solve("optimal", changed).optimal)
+    wanted = solve("optimal", changed).contributions.sum()
+    assert not near.settled and near.optimal.sum() == pytest.approx(wanted)
     if concept == "stable":
         assert near.check(near.start, 0.95).stable.json is True
     if concept == "envy-free":
@@ -74,7 +75,7 @@ def test_following_is_checked_like_any_plan(concept):
 
 
 def test_others_than_before_cannot_be_followed():
-    changed = apply_scenario(GAME, Scenario(left=(0,)), lambda _: None)
+    changed = apply_scenario(GAME, Scenario(left=(0,)))
     assert follow(changed, solve("stable"), "stable", time_limit=60).contributions is None
 
 
@@ -86,7 +87,7 @@ def test_conditions_count_in_the_contributions():
 
 
 def test_contributions_have_no_more_digits_than_the_check_needs():
-    locked = apply_scenario(GAME, Scenario(lock=((1, 200.0),)), lambda _: None)
+    locked = apply_scenario(GAME, Scenario(lock=((1, 200.0),)))
     proposal = solve("stable", locked)
     assert proposal.start[0] == pytest.approx(6200 / 3)
     short = proposal.shorten(proposal.start, 0.95)
@@ -128,17 +129,17 @@ def test_a_check_counts_what_an_agent_keeps():
 
 def test_a_lock_takes_nothing_from_what_an_agent_holds():
     scenario = Scenario(lock=((1, 200.0),), cut=((1, 0.25),), keep=((1, 1.0),))
-    changed = apply_scenario(GAME, scenario, lambda _: None)
+    changed = apply_scenario(GAME, scenario)
     assert check_kept(scenario, changed).kept[1] == pytest.approx(1440 - 50)
     limited = dataclasses.replace(scenario, limit=((1, 1000.0),))
-    changed = apply_scenario(GAME, limited, lambda _: None)
+    changed = apply_scenario(GAME, limited)
     assert check_kept(limited, changed).kept[1] == pytest.approx(1000 - 50)
 
 
 def test_probabilities_count_what_an_agent_keeps():
     measured = fit_curves(pilots(), resamples=40)
     plan = make_plan(measured)
-    changed = apply_scenario(measured, Scenario(), lambda _: None)
+    changed = apply_scenario(measured, Scenario())
     proposal = propose_planned(changed, plan, time_limit=60)
     keep = ((1, 1.0),)
     kept = keep_data(proposal, plan, keep, time_limit=60).kept
@@ -156,7 +157,7 @@ def test_probabilities_count_what_an_agent_keeps():
 def lock(game, agent, number):
     """Return the stable plan with a lock, which knows the plan without it."""
     free = propose(Changed(game, (0, 1)), game, "stable", time_limit=60).contributions
-    changed = apply_scenario(game, Scenario(lock=((agent, number),)), lambda _: None)
+    changed = apply_scenario(game, Scenario(lock=((agent, number),)))
     found = propose(changed, changed.basis, "stable", time_limit=60)
     return dataclasses.replace(found, free=free)
 
@@ -193,7 +194,7 @@ def measured():
 
 
 def propose_for(measured, scenario):
-    changed = apply_scenario(measured, scenario, lambda _: None)
+    changed = apply_scenario(measured, scenario)
     plan = make_plan(changed.basis)
     return propose_planned(changed, plan, time_limit=60), plan
 
@@ -228,5 +229,5 @@ def test_a_plan_that_is_followed_keeps_a_lock(measured):
     for concept in ("stable", "envy-free"):
         lock = float(last.start[0]) + 9
         scenario = Scenario(lock=((0, lock),), goal=((1, 0.999),))
-        changed = apply_scenario(measured, scenario, lambda _: None)
+        changed = apply_scenario(measured, scenario)
         assert follow(changed, last, concept, time_limit=60).start[0] == lock

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from fedaccord import LinearGame, check, fit_curves, make_plan, solve_stable
 from fedaccord.errors import InputError
 from fedaccord.measurement.pilots import PilotTable
+from fedaccord.planning.members import _match_names, change_members
 from fedaccord.planning.what_if import (
     Changed,
     Scenario,
@@ -24,12 +25,8 @@ GAME = LinearGame(BENEFITS, [1440, 1440, 930], agents=NAMES)
 STABLE = (300, 1200, 600)
 
 
-def never(_):
-    raise AssertionError("no margins are needed")
-
-
 def change(scenario, basis=GAME):
-    return apply_scenario(basis, scenario, never)
+    return apply_scenario(basis, scenario)
 
 
 @pytest.fixture(scope="module")
@@ -94,52 +91,33 @@ def test_what_cannot_be_is_refused(scenario):
 
 
 def test_an_agent_that_left_counts_for_nothing_in_pilots(measurement):
-    plans = []
-
-    def find_margins(basis):
-        plans.append(make_plan(basis))
-        return plans[0].doubted_game
-
-    changed = apply_scenario(measurement, Scenario(left=(1,)), find_margins)
-    (plan,) = plans
+    changed = change_members(measurement, Scenario(left=(1,)))
     assert (changed.names, changed.numbers) == (("Harbour", "Mill"), (0, 2))
-    assert plan.contributions[1] == 0
-    # It is not there, the others play their part of the plan, and no doubt names it.
-    rest = np.array([0, 2])
-    game = changed.basis.replace(strategies="integer")
-    assert check(game, plan.contributions[rest]).stable.json is True
-    assert not any("Hill" in doubt for doubt in game.chances.doubts)
-    chances = measurement.game.chances.restrict(rest)
+    plan = make_plan(changed.basis)
+    assert plan.everyone.value >= 0.95 and plan.contributions.min() > 0
+    # It is not there: of the whole network, it is the one that gives nothing.
+    chances = measurement.game.chances.restrict(np.array([0, 2]))
     assert plan.everyone.value == pytest.approx(
-        float(chances.everyone(plan.contributions[rest]).mean()), abs=1e-9
+        float(chances.everyone(plan.contributions).mean()), abs=1e-9
     )
-    assert plan.everyone.value >= 0.95
-
-
-def test_a_doubt_about_an_agent_with_a_longer_name_stays(measurement):
-    doubts = ("Hilltop learns unlike the others.", "The curve of Hill is flat.")
-    game = measurement.game.replace(chances=measurement.game.chances.replace(doubts=doubts))
-    changed = apply_scenario(measurement, Scenario(left=(1,)), lambda _: game)
-    assert changed.basis.chances.doubts == doubts[:1]
-
-
-def test_a_doubt_that_names_an_agent_which_stays_is_kept(measurement):
-    doubts = ("It is not known how the accuracies of Hill and Mill were measured.",)
-    game = measurement.game.replace(chances=measurement.game.chances.replace(doubts=doubts))
-    changed = apply_scenario(measurement, Scenario(left=(1,)), lambda _: game)
-    assert changed.basis.chances.doubts == doubts
+    assert not any("Hill" in doubt.sentence for doubt in changed.basis.doubts)
 
 
 def test_an_agent_that_is_not_there_cannot_leave(measurement):
-    changed = apply_scenario(measurement, Scenario(left=(99,)), never)
-    assert changed.numbers == (0, 1, 2)
+    assert change_members(measurement, Scenario(left=(99,))).numbers == (0, 1, 2)
 
 
-def test_an_agent_joins_pilots_with_the_margins_of_the_plan(measurement):
-    plan = make_plan(measurement)
-    changed = apply_scenario(measurement, Scenario(like=(1,)), lambda _: plan.game)
-    assert changed.basis.margins.tolist() == [*plan.game.margins, plan.game.margins[1]]
-    assert changed.basis.chances.benefits.shape[1:] == (4, 4)
+def test_an_agent_joins_pilots_with_the_curve_of_another(measurement):
+    changed = change_members(measurement, Scenario(like=(1,)))
+    assert changed.names == ("Harbour", "Hill", "Mill", "Hill 2")
+    assert (changed.basis.curves[3] == measurement.curves[1]).all()
+    assert changed.basis.game.chances.benefits.shape[1:] == (4, 4)
+
+
+def test_names_are_found_whole():
+    found = _match_names(["Hill"])
+    assert found.search("The curve of Hill is flat.")
+    assert not found.search("Hilltop learns unlike the others.")
 
 
 def test_limits_and_goals_of_pilots(measurement):

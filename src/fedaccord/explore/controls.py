@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
-from fedaccord.explore.state import ADJUSTED, State, read_probability
+from fedaccord.explore.state import ADJUSTED, State
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.proposals import Proposal
+from fedaccord.planning.scenario_text import read_probability
 from fedaccord.planning.what_if import can_change_goals, has_accuracies, has_chances
 from fedaccord.report.html import count_places
 from fedaccord.report.live import choose_step, quote, read_field
-from fedaccord.report.proposals import NO_CHANCES, say_fault
+from fedaccord.report.proposal_plans import NO_CHANCES
+from fedaccord.report.proposal_verdicts import say_fault
 from fedaccord.report.terminal import plain
 
 if TYPE_CHECKING:
@@ -113,6 +115,11 @@ class Adjuster:
         """Take the sliders away, where there is nothing to adjust."""
         self._made = ("", ())
         self._place.clear()
+
+    def hold(self, size: int) -> None:
+        """Keep the sliders where there is no answer, if they are those of this many agents."""
+        if self._made[0] != self.visit.state.adjust or len(self._made[1]) != size:
+            self.clear()
 
     def _build(self, answer: Proposal) -> None:
         self._place.clear()

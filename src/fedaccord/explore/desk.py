@@ -126,7 +126,7 @@ class Desk:
         basis = self.subject.basis
         if isinstance(basis, Measurement) and (problem.left or problem.like):
             return change_members(basis, problem)
-        return apply_scenario(basis, problem, lambda _: _need_linear(basis))
+        return apply_scenario(basis, problem)
 
     def _plan(self, problem: State) -> Plan:
         """Return the plan of a linear or measured subject, as `fedaccord plan` makes it."""

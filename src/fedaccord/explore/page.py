@@ -18,29 +18,23 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.explore import view as views
 from fedaccord.explore.controls import Adjuster
 from fedaccord.explore.desk import Desk
-from fedaccord.explore.state import LOOKS, PLANS, State
+from fedaccord.explore.state import LOOKS, PLANS, VIEWS, State
 from fedaccord.explore.take import TAKEN, take_away
 from fedaccord.planning.members import drop_unknown
 from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import has_chances
 from fedaccord.report.html import page_css
 from fedaccord.report.live import chart_options, draw_figures, quote, tradeoff_options
-from fedaccord.report.proposals import MEMBERS, offer_conditions, offer_levels, say_fault
+from fedaccord.report.proposal_members import MEMBERS, offer_conditions, offer_levels
+from fedaccord.report.proposal_verdicts import fold_verdict, say_fault
+from fedaccord.report.proposals import WAITING, View
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.style import FONTS, declare_colours
 from fedaccord.report.terminal import plain
 
 Result = TypeVar("Result")
-LABELS = {
-    "agents": "Agents",
-    "plans": "Plans and prices",
-    "choice": "Other stable plans",
-    "certainty": "Price of certainty",
-    "members": "Members",
-    "payments": "Payments",
-    "coalitions": "Coalitions",
-    "compare": "Compare",
-}
+NAMES = "Agents, Plans and prices, Other stable plans, Price of certainty, Members, Payments"
+LABELS = dict(zip(VIEWS, f"{NAMES}, Coalitions, Compare".split(", "), strict=True))
 BUTTONS = dict(zip(PLANS, ("Stable", "Optimal", "Envy-free", "With payments"), strict=True))
 DARK = {"auto": None, "light": False, "dark": True}
 # Milliseconds in which a slider that moves again makes no new step; steps that an address keeps.
@@ -145,7 +139,8 @@ class Visit:
     def _build_answers(self) -> None:
         with ui.element("div").props('aria-live="polite"'):
             self.verdict = ui.html("").classes("report answer")
-            self.figures = ui.html("").classes("figures")
+        self.offers = ui.element("div").classes("bar offers")
+        self.figures = ui.html("").classes("figures")
         self.busy = ui.label("planning …").classes("busy").props("role=status")
 
     def _build_seen(self) -> None:
@@ -278,10 +273,14 @@ class Visit:
         except FedaccordError as error:
             if turn != self._turn:
                 return
-            self.verdict.content = self._draw([say_fault(error)])
+            self.frame.classes(remove="waits")
+            self.offers.clear()
+            fault, folds = fold_verdict(say_fault(error), ())
+            self.verdict.content = self._draw([fault, *folds])
             self.figures.content = self.body.content = self.busy.text = ""
             self._drawn = None
-            self.adjuster.clear()
+            every = len(self.desk.subject.names) + len(self.state.like)
+            self.adjuster.hold(every - len(self.state.left))
 
     def _show_settings(self) -> None:
         state = self.state
@@ -304,14 +303,25 @@ class Visit:
         if self._drawn != (self.state, answer):
             self._drawn = self.state, answer
             found = views.make_view(self.desk, answer, self.state)
-            self.verdict.content = self._draw([found.verdict, *found.doubted])
-            self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
-            self.note = self.say(found.note)
-            if self.state.view == "agents":
-                if self.extra.default_slot.children:
-                    self.extra.clear()
-                self.body.content = self._draw(found.parts)
+            self.verdict.content = self._draw([found.verdict, *found.folds])
+            waits = found is WAITING
+            self.frame.classes(**{"add" if waits else "remove": "waits"})
+            if not waits:
+                self._show_proposal(found)
         self.busy.text = self.note if answer.settled else "looking for the best plan …"
+
+    def _show_proposal(self, found: View) -> None:
+        self.offers.clear()
+        with self.offers:
+            for label, changes in found.offers:
+                take = partial(self.step, self.state.put(**changes))
+                ui.button(self.say(label), on_click=take).props("dense no-caps outline")
+        self.figures.content = draw_figures([(self.say(n), v) for n, v in found.figures])
+        self.note = self.say(found.note)
+        if self.state.view == "agents":
+            if self.extra.default_slot.children:
+                self.extra.clear()
+            self.body.content = self._draw(found.parts)
 
     async def _show_view(self, turn: int, answer: Proposal) -> None:
         """Show what takes its time, when the numbers are on the screen."""

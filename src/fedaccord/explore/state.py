@@ -10,7 +10,13 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from fedaccord.errors import InputError
-from fedaccord.planning.what_if import Numbers, Scenario
+from fedaccord.planning.scenario_text import (
+    read_agents,
+    read_numbers,
+    read_probability,
+    write_value,
+)
+from fedaccord.planning.what_if import Scenario
 
 PLANS = ("stable", "optimal", "envy-free", "payments")
 VIEWS = ("agents", "plans", "choice", "certainty", "members", "payments", "coalitions", "compare")
@@ -103,7 +109,7 @@ class State(Scenario):
         """The state as the query of an address; what is usual is left out."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return urlencode(
-            {name: _write(v) for name, v in values.items() if v != getattr(USUAL, name)}
+            {name: write_value(v) for name, v in values.items() if v != getattr(USUAL, name)}
         )
 
     @classmethod
@@ -126,50 +132,6 @@ class State(Scenario):
 USUAL = State()
 
 
-def _write(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ",".join(
-            f"{item[0]}:{item[1]:.10g}" if isinstance(item, tuple) else str(item) for item in value
-        )
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
-
-
-# Readers raise a ValueError that says what is wrong.
-
-
-def _read_numbers(text: str, most: float = 1e15) -> Numbers:
-    found = {}
-    for part in filter(None, text.split(",")):
-        agent, _, value = part.partition(":")
-        if not re.fullmatch(r"-?[0-9.]+(e[+-]?[0-9]+)?", value) or value.count(".") > 1:
-            raise ValueError(f"{part[:40]!r} is not an agent's number, a colon and an amount")
-        number = float(value)
-        if not 0 <= number <= most:
-            raise ValueError(f"{value[:40]} is not a number from 0 to {most:g}")
-        found[_read_agent(agent)] = number
-    return tuple(sorted(found.items()))
-
-
-def _read_agent(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,6}", text):
-        raise ValueError(f"{text[:40]!r} is not the number of an agent")
-    return int(text)
-
-
-def _read_agents(text: str) -> tuple[int, ...]:
-    found = tuple(_read_agent(part) for part in text.split(",") if part)
-    if len(found) > 100 * MOST_JOINED:
-        raise ValueError(f"{len(found):,} agents are too many")
-    return found
-
-
-def read_probability(text: str) -> float:
-    """Return a probability, or raise a ValueError."""
-    if not 0 < float(text) < 1:
-        raise ValueError(f"a probability must be between 0 and 1, such as 0.95; got {text[:40]}")
-    return float(text)
-
-
 def _among(*known: str, pattern: str = "") -> Callable[[str], str]:
     def read(text: str) -> str:
         if text in known or (pattern and re.fullmatch(pattern, text)):
@@ -180,11 +142,11 @@ def _among(*known: str, pattern: str = "") -> Callable[[str], str]:
 
 
 READERS: Mapping[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("goal", "cost", "lock", "give", "only"), _read_numbers),
-    **dict.fromkeys(("cut", "keep"), lambda text: _read_numbers(text, 1.0)),
-    "limit": lambda text: _read_numbers(text, math.inf),
-    "left": _read_agents,
-    "like": lambda text: _read_agents(text)[:MOST_JOINED],
+    **dict.fromkeys(("goal", "cost", "lock", "give", "only"), read_numbers),
+    **dict.fromkeys(("cut", "keep"), lambda text: read_numbers(text, 1.0)),
+    "limit": lambda text: read_numbers(text, math.inf),
+    "left": read_agents,
+    "like": lambda text: read_agents(text)[:MOST_JOINED],
     "plan": _among(*PLANS, pattern="[1-9][0-9]{0,3}"),
     "probability": read_probability,
     "view": _among(*VIEWS),

@@ -11,16 +11,18 @@ from fedaccord.explore.desk import Desk
 from fedaccord.explore.state import State
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.proposals import Proposal
-from fedaccord.planning.what_if import has_accuracies, has_chances
+from fedaccord.planning.what_if import has_chances
+from fedaccord.report import proposal_members as members
+from fedaccord.report import proposal_plans as plans
+from fedaccord.report import proposal_verdicts as verdicts
 from fedaccord.report import proposals
-from fedaccord.report.coalitions import coalitions_page
 from fedaccord.report.html import parts_html
 from fedaccord.report.kept import make_kept_section
-from fedaccord.report.model import Mark, Part
+from fedaccord.report.model import Part
 from fedaccord.report.plan_contributions import describe_contributions, list_contributions
+from fedaccord.report.proposal_offers import describe_settlement, list_offers
 from fedaccord.report.proposal_sides import compare_proposals, name_sides
 from fedaccord.report.renaming import Renaming
-from fedaccord.report.sharing import share_page
 
 Shown: TypeAlias = "Part | Chart"
 
@@ -35,8 +37,12 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> proposals.View:
     try:
         found = desk.check(answer, state)
     except FedaccordError as error:
-        lacks = tuple(proposals.explain_no_plan(answer.plan)) if answer.settled else ()
-        return proposals.View(proposals.say_fault(answer.said or error), "", (), lacks)
+        if not answer.settled:
+            return proposals.WAITING
+        fault = verdicts.say_fault(answer.said or error)
+        verdict, folds = verdicts.fold_verdict(fault, answer.changed.every)
+        lacks, offers = plans.explain_no_plan(answer.plan), list_offers(answer, None, state)
+        return proposals.View(verdict, "", (), tuple(lacks), folds, tuple(offers))
     moved = state.problem != State() and state.concept == "stable"
     opened, paid = desk.known(State()) if moved else None, desk.find_payments(answer, state)
     return proposals.show_proposal(
@@ -49,10 +55,10 @@ def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
     found = desk.solve_each(state)
     answer = desk.answer(state)
     if answer.contributions is None:
-        yield proposals.say_fault(proposals.name_kind(answer.said, state.concept))
+        yield verdicts.say_fault(verdicts.name_kind(answer.said, state.concept))
     if has_chances(desk.change(state.problem).basis):
-        yield proposals.MARGINS
-    yield from proposals.explain_plans(found)
+        yield plans.MARGINS
+    yield from plans.explain_plans(found)
     plan = desk.plan(state.stable) if isinstance(desk.subject.basis, Measurement) else None
     if plan is not None and plan.contributions is not None:
         yield list_contributions(plan).table("page")
@@ -61,40 +67,37 @@ def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
 
 def show_choice(desk: Desk, state: State) -> Iterator[Shown]:
     """Return the stable plans to choose from."""
-    yield from proposals.explain_choice(desk.plan(state.stable))
+    yield from plans.explain_choice(desk.plan(state.stable))
 
 
 def show_certainty(desk: Desk, state: State) -> Iterator[Shown]:
     """Return what each probability costs, with the proposal among them."""
     found = desk.check(desk.answer(state), state)
-    yield from proposals.explain_certainty(desk.plan(state.stable), found)
+    yield from plans.explain_certainty(desk.plan(state.stable), found)
 
 
 def show_members(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who could give less together, and what agents do that keep their data."""
     answer = desk.answer(state)
     found = desk.check(answer, state)
-    yield from proposals.warn_of_carried(answer, state)
-    yield from proposals.judge_conditions(answer, found, state)
-    yield from proposals.judge_groups(answer, found, state)
+    yield from members.warn_of_carried(answer, state)
+    yield from members.judge_conditions(answer, found, state)
+    yield from members.judge_groups(answer, found, state)
     if answer.kept is not None:
         yield from make_kept_section(answer.kept).parts
+        yield from describe_settlement(answer, found, state)
 
 
 def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who pays whom for the cheapest plan."""
-    if has_accuracies(desk.subject.basis):
-        yield proposals.REQUIREMENT
-    verdict, *parts = proposals.list_parts(share_page(desk.share(state.problem)))
-    yield from parts if state.plan == "payments" else (proposals.CHEAPEST, verdict, *parts)
+    shown = desk.find_payments(desk.answer(state), state) is not None
+    yield from plans.explain_payments(desk.share(state.problem), state, shown=shown)
 
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who should federate with whom."""
-    yield from proposals.introduce_coalitions(desk.answer(state), state)
-    page = coalitions_page(desk.find_coalitions(state), desk.need_game(state))
-    _, *parts = proposals.list_parts(page)
-    yield from (proposals.doubt_if_kept(Mark(page.verdict, page.tone), state), *parts)
+    found, game = desk.find_coalitions(state), desk.need_game(state)
+    yield from members.explain_coalitions(found, game, desk.answer(state), state)
 
 
 def show_both(desk: Desk, state: State) -> Iterator[Shown]:

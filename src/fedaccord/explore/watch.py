@@ -19,14 +19,12 @@ from fedaccord.federation.defection.stored import StoredAudit, read_audits
 from fedaccord.report.defection import list_levels
 from fedaccord.report.html import parts_html
 from fedaccord.report.live import chart_options
-from fedaccord.report.proposals import say_fault
+from fedaccord.report.proposal_verdicts import say_fault
 from fedaccord.wording import count
 
 # Seconds between two looks at the file, and until a process that was asked to stop is killed.
 OFTEN, PATIENCE = 1.0, 30.0
 EMPTY = "No run of an audit is finished yet; the first curves come with the first runs."
-
-
 STOPPED = (130, -signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL)
 
 

@@ -58,6 +58,13 @@ class KeptPlan:
         """The agents that would give less than the plan asks."""
         return np.flatnonzero(self.responses < self.given)
 
+    @property
+    def settlement(self) -> Vector | None:
+        """The stable plan if agents keep data, or that of the others; None where there is none."""
+        if self.stable.contributions is not None:
+            return self.stable.contributions
+        return None if self.rest is None else self.rest.contributions
+
     def to_dict(self) -> dict[str, Any]:
         """Return it for machines."""
         return {

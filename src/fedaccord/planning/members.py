@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fedaccord._checks import Indices, frozen
-from fedaccord.errors import InputError
 from fedaccord.measurement.curve_fit import AgentFit
 from fedaccord.measurement.diagnostics import Doubt
 from fedaccord.measurement.fit import Measurement, Resamples
@@ -18,7 +18,7 @@ from fedaccord.planning.what_if import (
     Numbers,
     Scenario,
     apply_scenario,
-    match_names,
+    list_present,
     name_joined,
 )
 from fedaccord.wording import join_with_and
@@ -38,11 +38,7 @@ def change_members(measurement: Measurement, scenario: Scenario) -> Changed:
     scenario: the changes.
     """
     size = len(measurement.agents)
-    if unknown := [agent for agent in scenario.like if agent >= size]:
-        raise InputError(f"there is no agent {unknown[0]} to be like; there are {size} agents")
-    present = [n for n in range(size + len(scenario.like)) if n not in scenario.left]
-    if not present:
-        raise InputError("every agent has left; let one of them come back")
+    present = list_present(size, scenario)
 
     def number(values: Numbers) -> Numbers:
         return tuple((present.index(agent), value) for agent, value in values if agent in present)
@@ -51,7 +47,7 @@ def change_members(measurement: Measurement, scenario: Scenario) -> Changed:
     own: dict[str, Any] = {name: number(getattr(scenario, name)) for name in OWN}
     order = [n if n < size else scenario.like[n - size] for n in present]
     members = _arrange(measurement, order, [every[n] for n in present])
-    found = apply_scenario(members, Scenario(**own), _need_no_margins)
+    found = apply_scenario(members, Scenario(**own))
     if isinstance(found.basis, Measurement):
         # A curve that is doubted is doubted once; what goals are out of reach is found by a plan.
         goals = np.array(measurement.goals)
@@ -60,10 +56,6 @@ def change_members(measurement: Measurement, scenario: Scenario) -> Changed:
         doubts = tuple(_list_doubts(measurement.with_goals(goals), present))
         vars(found.basis).update(doubts=doubts)
     return replace(found, numbers=tuple(present), scenario=scenario, every=tuple(every))
-
-
-def _need_no_margins(_: Measurement) -> NoReturn:
-    raise AssertionError("the members of this measurement do not change")
 
 
 def _arrange(measurement: Measurement, order: Sequence[int], names: Sequence[str]) -> Measurement:
@@ -125,13 +117,18 @@ def _list_doubts(measurement: Measurement, present: Sequence[int]) -> Iterator[D
     """Return the doubts about a fit but for those that name only agents which have left."""
     names = measurement.agents
     gone = [name for n, name in enumerate(names) if n not in present]
-    here = match_names([name for name in names if name not in gone])
+    here = _match_names([name for name in names if name not in gone])
     for doubt in measurement.doubts:
         about = doubt.agent is None or doubt.agent in present
-        names_gone = bool(gone) and match_names(gone).search(doubt.sentence)
+        names_gone = bool(gone) and _match_names(gone).search(doubt.sentence)
         if about and (here.search(doubt.sentence) or not names_gone):
             place = None if doubt.agent is None else list(present).index(doubt.agent)
             yield replace(doubt, agent=place)
+
+
+def _match_names(names: Sequence[str]) -> re.Pattern[str]:
+    """Return what finds any of the names, as a whole: that of another agent may begin with it."""
+    return re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
 
 
 def drop_unknown(scenario: Changes, size: int) -> tuple[Changes, str]:

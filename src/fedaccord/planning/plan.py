@@ -155,7 +155,9 @@ class _Planner:
             return self._describe_none(bare, solutions, found)
         aim, certainties, seen = found
         plan = self._describe(bare, solutions, aim)
-        return replace(plan, certainties=certainties, reseeded=self._reseed(plan, aim, seen))
+        surest = max((one.everyone for one in seen), default=None)
+        reseeded = self._reseed(plan, aim, seen)
+        return replace(plan, certainties=certainties, reseeded=reseeded, surest=surest)
 
     # Without a plan.
 

@@ -73,7 +73,7 @@ class Proposal:
     said: why there is none, or what is not proved, in a sentence; else nothing.
     instead: contributions to start from where there is no plan: those of the optimal plan.
     plan: if it was made by planning, as plans from pilots are.
-    optimal: the least total that satisfies all agents; None where it was not looked for.
+    optimal: the optimal plan of the game; None where there is none, or none was looked for.
     free: the plan if no contribution were locked and no limit changed; None where there is none,
         or where nothing is locked or changed.
     kept: what agents do that keep what they withhold; None where none does, or there is no plan.
@@ -88,7 +88,7 @@ class Proposal:
     said: str = ""
     instead: Vector | None = None
     plan: Plan | None = None
-    optimal: float | None = None
+    optimal: Vector | None = None
     free: Vector | None = None
     kept: KeptPlan | None = None
     settled: bool = True
@@ -152,6 +152,28 @@ class Proposal:
         fewer = -float(more[list(agents)].sum())
         rest = float(more.sum()) + fewer
         return Carried(agents, fewer, rest) if agents and rest > SMALL * self.free.max() else None
+
+    @property
+    def highest_probability(self) -> float | None:
+        """The highest probability that a plan was found to reach, in thousandths, rounded down.
+
+        None where a plan reaches the requested probability, or there is no plan at all.
+        """
+        plan = self.plan
+        if plan is None or plan.outcome is not Outcome.LESS_SURE or plan.surest is None:
+            return None
+        best = math.floor(1000 * plan.surest) / 1000
+        return best if 0 < best < plan.options["probability"] else None
+
+    def settle(self) -> Vector | None:
+        """Return what agents give in a plan for agents that keep data; None where none is known.
+
+        Contributions are whole where samples are.
+        """
+        given = None if self.kept is None else self.kept.settlement
+        if given is None:
+            return None
+        return round_up(given) if counts_whole(self.changed.basis) else np.round(given, 6)
 
     def find_costs_of_leaving(self, given: Vector) -> dict[str, float] | None:
         """Return how many samples more each agent gives than with those that left.
@@ -277,7 +299,8 @@ def propose(changed: Changed, game: Game, concept: str, *, time_limit: float) ->
         instead = optimal.contributions
     elif isinstance(game, LinearGame) and has_whole_samples(game):
         given = round_plan(game, given)
-    return Proposal(changed, game, given, _explain(found), instead, optimal=optimal.total)
+    said = _explain(found)
+    return Proposal(changed, game, given, said, instead, optimal=optimal.contributions)
 
 
 def _explain(found: Solution) -> str:
@@ -305,7 +328,7 @@ def propose_planned(
             raise InputError(f"there is no stable plan {equilibrium + 1}; choose another")
         given = plan.tradeoffs[equilibrium].contributions
         given = round_plan(plan.game, given) if counts_whole(changed.basis) else given
-    optimal = solve_optimal(plan.game, time_limit=time_limit).total
+    optimal = solve_optimal(plan.game, time_limit=time_limit).contributions
     said = plan.outcome.value if plan.outcome is Outcome.LESS_SURE else ""
     return Proposal(changed, plan.game, given, said, plan=plan, optimal=optimal)
 
@@ -331,7 +354,7 @@ def follow(changed: Changed, last: Proposal, concept: str, *, time_limit: float)
     given = np.clip(given, *list_bounds(changed.basis))
     optimal = None
     if isinstance(game, LinearGame):
-        optimal = solve_optimal(game, time_limit=time_limit).total
+        optimal = solve_optimal(game, time_limit=time_limit).contributions
     return replace(found, contributions=given, optimal=optimal)
 
 

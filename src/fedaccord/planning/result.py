@@ -166,6 +166,8 @@ class Plan(Displayed):
     complete: whether these are all there are.
     reseeded: what the total could be with another seed; None where there is nothing to tell it.
     certainties: what other probabilities that all agents reach their goals would take.
+    surest: the highest probability that all agents reach their goals, of all plans that were tried;
+        None without pilots.
     nearest: the accuracy each would reach if all gave as much as they can.
     unreachable: agents whose goals are out of reach.
     ceiling: the probability that all are satisfied if all give as much as they can; None where
@@ -212,6 +214,7 @@ class Plan(Displayed):
     complete: bool = True
     reseeded: Reseeded | None = None
     certainties: tuple[Certainty, ...] = ()
+    surest: float | None = None
     nearest: Estimates | None = None
     unreachable: tuple[Unreachable, ...] = ()
     ceiling: Estimate | None = None

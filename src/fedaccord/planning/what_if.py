@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -22,12 +21,8 @@ from fedaccord.planning.selection import continue_equilibria, round_box
 Basis: TypeAlias = Measurement | Game
 # Numbers of some agents, by the agent's place in the file.
 Numbers: TypeAlias = tuple[tuple[int, float], ...]
-# An accuracy that every model has.
-NOTHING = 1e-6
 # Contributions that differ by this part of them are the same.
 TIE = 1e-6
-# Returns the game, with safety margins, that a plan from pilots is made for.
-Margins: TypeAlias = Callable[[Measurement], LinearGame]
 
 
 @dataclass(frozen=True)
@@ -142,20 +137,16 @@ class Changed:
             left[list(new)] = 0.0
 
 
-def apply_scenario(basis: Basis, scenario: Scenario, margins: Margins) -> Changed:
+def apply_scenario(basis: Basis, scenario: Scenario) -> Changed:
     """Return a game, or what pilots measured, with changes; or raise an InputError.
 
-    Pilots say nothing of an agent that joins. It gets the learning curve of the agent that it is
-    like, and all agents keep the safety margins that a plan without it has. If an agent leaves, the
-    others have the margins of a plan in which it wants nothing and gives nothing.
+    Where there are pilots, `members.change_members` changes who takes part.
 
     basis: as it is.
-    scenario: the changes.
-    margins: makes the game of a plan; it is called only if agents join or leave and there are
-        pilots.
+    scenario: the changes; those of a measurement have no agents that join or leave.
     """
     names = name_agents(basis)
-    changed = _apply(basis, names, scenario, margins)
+    changed = _apply(basis, names, scenario)
     every = tuple(name_joined(names, scenario.like))
     # One that joined has the limit of the agent that it is like.
     order = [n if n < len(names) else scenario.like[n - len(names)] for n in changed.numbers]
@@ -163,27 +154,32 @@ def apply_scenario(basis: Basis, scenario: Scenario, margins: Margins) -> Change
     return replace(changed, scenario=scenario, every=every, unlocked=unlocked)
 
 
-def _apply(basis: Basis, names: Sequence[str], scenario: Scenario, margins: Margins) -> Changed:
-    size = len(names)
+def _apply(basis: Basis, names: Sequence[str], scenario: Scenario) -> Changed:
+    present = list_present(len(names), scenario)
+    if isinstance(basis, Measurement):
+        return Changed(_change_measurement(basis, scenario), tuple(present))
+    game = basis
+    if scenario.like or scenario.left:
+        every = name_joined(names, scenario.like)
+        order = [n if n < len(names) else scenario.like[n - len(names)] for n in present]
+        # An agent that is like another has its rows and columns; only names must differ.
+        unnamed = game.replace(agents=None).restrict(order)
+        game = unnamed.replace(agents=[every[n] for n in present])
+    return _change_game(Changed(game, tuple(present)), game, scenario)
+
+
+def list_present(size: int, scenario: Scenario) -> list[int]:
+    """Return the numbers of the agents that take part, or raise an InputError.
+
+    size: how many agents the file has.
+    scenario: who left, and who joined.
+    """
     if unknown := [agent for agent in scenario.like if agent >= size]:
         raise InputError(f"there is no agent {unknown[0]} to be like; there are {size} agents")
     present = [n for n in range(size + len(scenario.like)) if n not in scenario.left]
     if not present:
         raise InputError("every agent has left; let one of them come back")
-    if isinstance(basis, Measurement) and not scenario.like:
-        measured = _change_measurement(basis, scenario)
-        gone = [names[agent] for agent in scenario.left if agent < size]
-        if not gone:
-            return Changed(measured, tuple(present))
-        return Changed(_drop_doubts(margins(measured).restrict(present), gone), tuple(present))
-    game = margins(basis) if isinstance(basis, Measurement) else basis
-    if scenario.like or scenario.left:
-        every = name_joined(names, scenario.like)
-        order = [n if n < size else scenario.like[n - size] for n in present]
-        # An agent that is like another has its rows and columns; only names must differ.
-        unnamed = game.replace(agents=None).restrict(order)
-        game = unnamed.replace(agents=[every[n] for n in present])
-    return _change_game(Changed(game, tuple(present)), game, scenario)
+    return present
 
 
 def name_agents(basis: Basis) -> tuple[str, ...]:
@@ -204,34 +200,13 @@ def name_joined(names: Sequence[str], like: Sequence[int]) -> list[str]:
     return found
 
 
-def _drop_doubts(game: Game, gone: Sequence[str]) -> Game:
-    """Return a game without the doubts that name only agents which have left."""
-    if not isinstance(game, MeasuredGame) or game.chances is None:
-        return game
-    left, here = match_names(gone), match_names(name_agents(game))
-    doubts = (one for one in game.chances.doubts if not left.search(one) or here.search(one))
-    return game.replace(chances=game.chances.replace(doubts=tuple(doubts)))
-
-
-def match_names(names: Sequence[str]) -> re.Pattern[str]:
-    """Return what finds any of the names, as a whole: that of another agent may begin with it."""
-    return re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
-
-
 def _change_measurement(measurement: Measurement, scenario: Scenario) -> Measurement:
     table = measurement.table
     changed = Changed(measurement, tuple(range(table.size)))
-    # An agent that wants nothing and has nothing to give takes no part.
-    gone: Numbers = tuple((agent, 0.0) for agent in scenario.left)
     limits, minimums = _lock(changed, table.limits, table.minimums, scenario)
-    other = replace(
-        table,
-        limits=changed.place(limits, gone),
-        minimums=changed.place(minimums, gone),
-        costs=changed.place(table.costs, scenario.cost),
-    )
-    wants: Numbers = tuple((agent, NOTHING) for agent in scenario.left)
-    goals = changed.place(changed.place(table.goals, scenario.goal), wants)
+    costs = changed.place(table.costs, scenario.cost)
+    other = replace(table, limits=limits, minimums=minimums, costs=costs)
+    goals = changed.place(table.goals, scenario.goal)
     return replace(measurement, table=other).with_goals(goals)
 
 

@@ -10,7 +10,8 @@ from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import Scenario
 from fedaccord.report.html import count_places
 from fedaccord.report.model import Cell, Mark, Part, Probability, Table
-from fedaccord.report.proposals import judge_shown, list_figures
+from fedaccord.report.proposal_verdicts import fold_verdict, judge_shown
+from fedaccord.report.proposals import list_figures
 from fedaccord.wording import capitalize_first, format_number, format_percent
 
 # What a figure says besides its quantity, which is the same on both sides.
@@ -25,8 +26,9 @@ def compare_proposals(sides: Mapping[str, tuple[Proposal, Check, Scenario, str]]
     sides: each proposal with its check, its scenario and its concept, by what it is called.
     """
     for head, side in sides.items():
-        mark = judge_shown(*side)
+        mark, details = fold_verdict(judge_shown(*side), side[0].changed.every)
         yield Mark(f"{capitalize_first(head)}. {mark.text}", mark.tone)
+        yield from details
     given = [
         dict(zip(proposal.changed.names, found.contributions.tolist(), strict=True))
         for proposal, found, *_ in sides.values()

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fedaccord.games.base import Game
+from fedaccord.games.measured import MeasuredGame
 from fedaccord.report.model import (
     Card,
     Cell,
@@ -113,3 +115,24 @@ class Renaming:
             sections=tuple(map(self.section, page.sections)),
             facts=tuple((name, self.text(value)) for name, value in page.facts),
         )
+
+
+@dataclass(frozen=True)
+class NeedRenaming(Renaming):
+    """Calls requirements targets where goals are accuracies, or goals if there are no margins.
+
+    word: in place of requirement.
+    """
+
+    word: str = "target"
+
+    @classmethod
+    def of(cls, game: Game) -> NeedRenaming:
+        """Return the renaming for a game; one without accuracies keeps its requirements."""
+        if not isinstance(game, MeasuredGame):
+            return cls(Words(), word="requirement")
+        return cls(Words(), word="target" if game.has_margins else "goal")
+
+    def text(self, text: str) -> str:
+        """Return a text with the word for what agents need."""
+        return re.sub(r"\brequirement(?=s?\b)", self.word, text)

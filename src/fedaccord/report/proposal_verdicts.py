@@ -1,0 +1,423 @@
+"""Whether a proposal holds, in a verdict with all that speaks against it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from fedaccord._checks import Vector
+from fedaccord.check import Answer, Check
+from fedaccord.check.sentences import describe_carried, describe_hurt, describe_success
+from fedaccord.planning.proposals import SMALL, Proposal
+from fedaccord.planning.sentences import describe_defection
+from fedaccord.planning.what_if import Scenario
+from fedaccord.report.games_chances import describe_chances, judge_tone
+from fedaccord.report.games_verdicts import judge_plan, tell_envy
+from fedaccord.report.kept import mark_kept_verdict
+from fedaccord.report.model import Fold, Mark, Tone
+from fedaccord.report.plan import list_doubts
+from fedaccord.report.sharing import judge_shares
+from fedaccord.sharing.result import CostShares
+from fedaccord.wording import (
+    capitalize_first,
+    count,
+    count_samples,
+    format_amount,
+    format_samples,
+    join_with_and,
+    lower_first,
+)
+
+# How many agents a sentence about a change names.
+CHANGED = 4
+# The most words of a verdict, and where a sentence that has more is cut.
+WORDS = 25
+CUTS = ", while |; |: "
+# What is said where a number could be misread.
+LOST = "This assumes that an agent loses the samples it withholds."
+HOLDS = "An agent without a limit is assumed to hold as many samples as it would need alone."
+INSTEAD = "The numbers shown are those of the optimal plan"
+ALONE = "The numbers are what each agent would need alone, up to its limit."
+SURPLUS = " instead. In that plan no agent falls short, because some give more than they need"
+UNKEPT = "If no agent keeps its data:"
+LESS_SURE = (
+    "The {} plan has the same safety margins as the stable plan, and is less sure. For a plan that "
+    "holds, choose the stable plan."
+)
+
+
+def list_warnings(proposal: Proposal, found: Check) -> tuple[list[str], list[str]]:
+    """Return the warnings and the doubts about the numbers that agents give, as on a plan's page.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    """
+    plan = proposal.plan
+    if plan is None:
+        return [], list(found.doubts)
+    assumed = list(plan.assumed)
+    given = plan.contributions
+    if given is None:
+        return assumed, list(found.doubts)
+    deterrence = describe_defection(plan) if np.array_equal(found.contributions, given) else ""
+    return [*assumed, *[deterrence] * ("Beware" in deterrence)], list(list_doubts(plan))
+
+
+def fold_verdict(verdict: Mark, names: Sequence[str]) -> tuple[Mark, tuple[Fold, ...]]:
+    """Return a verdict of at most 25 words, and a fold with the rest; none where there is no rest.
+
+    verdict: on a proposal, in sentences of which the first matters most.
+    names: of all agents. A name counts as one word, and is never cut.
+    """
+    text = verdict.text
+    for name in sorted(filter(re.compile(r"\s").search, names), key=len, reverse=True):
+        text = text.replace(name, re.sub(r"\s", "\0", name))
+    if len(text.split()) <= WORDS:
+        return verdict, ()
+    first, *rest = re.split(r"(?<=[.?!]) ", text)
+    long = len(first.split()) > WORDS or (bool(rest) and first.startswith("The plan holds:"))
+    cut = _cut(first) if long else ""
+    head, folded = [cut or first], [first] * bool(cut)
+    while rest and len(" ".join([*head, rest[0]]).split()) <= WORDS:
+        head.append(rest.pop(0))
+    shown, hidden = (" ".join(part).replace("\0", " ") for part in (head, [*folded, *rest]))
+    return Mark(shown, verdict.tone), (Fold("Details", (hidden,)),) if hidden else ()
+
+
+def _cut(sentence: str) -> str:
+    """Return the longest beginning of a sentence that is short enough; nothing where none is."""
+    heads = [sentence[: found.start()] for found in re.finditer(CUTS, sentence)]
+    heads = [head for head in heads if len(head.split()) <= WORDS]
+    return f"{heads[-1]}." if heads else ""
+
+
+def name_kind(said: str, concept: str) -> str:
+    """Return a sentence of a solver that says of which kind the plan is.
+
+    said: the sentence, which knows of plans "of this kind".
+    concept: stable, optimal or envy-free.
+    """
+    for plan in ("no plan", "a cheaper plan"):
+        kind = f"{plan.split()[0]} {'cheaper ' * ('cheaper' in plan)}{concept} plan"
+        said = said.replace(f"{plan} of this kind", kind)
+    return said
+
+
+def lacks_plan(proposal: Proposal, scenario: Scenario) -> bool:
+    """Return whether there is no plan, and no numbers were put in its place."""
+    return proposal.contributions is None and proposal.settled and not scenario.replaces
+
+
+def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: str) -> Mark:
+    """Return the verdict that a screen and a page begin with.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    scenario: what they give in place of the plan's.
+    concept: stable, optimal or envy-free.
+    """
+    if lacks_plan(proposal, scenario):
+        return judge_no_plan(proposal, found, concept)
+    mark = judge_proposal(proposal, found, scenario)
+    warnings, doubts = list_warnings(proposal, found)
+    known = proposal.settled or found.prospects is None
+    if mark.tone == "good" and (warnings or doubts or not known):
+        # As on the page of a plan, all is well only where nothing is doubted.
+        mark = Mark(mark.text, "unsure" if doubts else "plain")
+    if proposal.contributions is None and proposal.settled:
+        # The numbers were put in the place of other numbers, and not of a plan.
+        tone: Tone = "bad" if mark.tone == "bad" else "unsure"
+        said = capitalize_first(re.sub(r"^The plan (does not hold|holds): ", "", mark.text))
+        return Mark(add_unkept(f"There is no {concept} plan. {said}", found), tone)
+    if concept != "stable" and found.prospects is not None and not scenario.replaces:
+        # What the check compares with is the stable plan.
+        text = mark.text.replace("(the plan:", "(the stable plan:")
+        text = text.replace("Compared with the plan,", "Compared with the stable plan,")
+        less = LESS_SURE.format(concept) if "sure" in found.failing else ""
+        mark = Mark(f"{text} {less}".rstrip(), mark.tone)
+    envy = concept == "envy-free" and found.game.size > 1 and " env" not in mark.text
+    return Mark(f"{mark.text} {tell_envy(found.judged)}", mark.tone) if envy else mark
+
+
+def judge_payments(shares: CostShares, scenario: Scenario) -> Mark:
+    """Return the verdict on payments; it is not good if agents keep what they withhold.
+
+    shares: who pays whom.
+    scenario: who keeps its data.
+    """
+    return doubt_if_kept(Mark(shares.verdict, judge_shares(shares)), scenario)
+
+
+def doubt_if_kept(verdict: Mark, scenario: Scenario) -> Mark:
+    """Return a verdict that takes no account of kept samples; it is not good if agents keep some.
+
+    verdict: of a plan in which agents lose what they withhold.
+    scenario: who keeps its data.
+    """
+    return Mark(f"{verdict.text} {LOST}", "unsure") if scenario.keep else verdict
+
+
+def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark:
+    """Return the verdict on a proposal; it is not good if some agents carry others.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    scenario: what they give in place of the plan's.
+    """
+    if kept := _judge_kept(proposal, found, scenario):
+        return kept
+    if found.prospects is None:
+        return _add_caveats(Mark(*judge_plan(found)), proposal, found, scenario)
+    sure = (describe_success(found, found.prospects), describe_hurt(found))
+    verdict = Mark(" ".join(filter(None, sure)), judge_tone(found))
+    return _add_caveats(verdict, proposal, found, scenario)
+
+
+def _add_caveats(verdict: Mark, proposal: Proposal, found: Check, scenario: Scenario) -> Mark:
+    carried = ""
+    if verdict.tone == "good" or (found.carried and not found.failing):
+        same = np.array_equal(found.contributions, proposal.start)
+        carried = compare_with_free(proposal, proposal.start)
+        carried = carried.replace("But the", "But in the plan, the") if not same else carried
+        # What the plan would be without a lock tells more than a limit that was there at first.
+        carried = carried or describe_carried(found.game, found.carried)
+    said = (verdict.text, carried, *describe_broken(proposal, scenario))
+    left, dearer = describe_leaving(proposal, found), describe_better_alone(found)
+    costs = proposal.find_costs_of_leaving(proposal.start) or {}
+    more = sum(costs.values()) > SMALL * found.scale
+    doubtful = verdict.tone in ("good", "plain") and (carried or more or dearer)
+    keeping = describe_keeping(proposal, found, scenario)
+    said = (
+        *said,
+        *describe_locked(found),
+        *left,
+        *_describe_alone(proposal),
+        dearer,
+        describe_certainty(proposal, found),
+        *keeping,
+    )
+    return Mark(" ".join(filter(None, said)), "unsure" if doubtful else verdict.tone)
+
+
+def describe_locked(found: Check) -> Iterator[str]:
+    """Return which agents are locked at more than would be enough for them.
+
+    found: what the check says of the numbers that agents give.
+    """
+    judged = found.judged
+    more = judged.contributions - judged.needed > SMALL * found.scale
+    agents = [agent for agent in found.locked if more[agent]]
+    for agent in agents[:CHANGED]:
+        given, needed = map(format_amount, (judged.contributions[agent], judged.needed[agent]))
+        yield f"{found.game.name(agent)} is locked at {given}; {needed} would be enough."
+
+
+def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
+    """Return who left, and what that costs those that stay; nothing where none left.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    """
+    # Plan is compared with plan, whatever numbers were put in its place.
+    changed, given = proposal.changed, proposal.start
+    gone = changed.gone
+    if not gone:
+        return
+    others = [count(len(gone) - CHANGED, "other")] if len(gone) > CHANGED else []
+    yield f"{join_with_and([*gone[:CHANGED], *others])} left."
+    costs = proposal.find_costs_of_leaving(given)
+    if costs is None:
+        return
+    total, least = sum(costs.values()), SMALL * found.scale
+    them = "it" if len(gone) == 1 else "them"
+    stay = next(iter(costs)) + " gives" if len(costs) == 1 else "the others give"
+    in_all = " in all" if len(costs) > 1 else ""
+    without = f"Without {them}, {stay}"
+    if not np.array_equal(found.contributions, given):
+        without = f"In the plan without {them}, {stay}"
+    if abs(total) <= least:
+        yield f"{without} as much{in_all} as before."
+        return
+    yield f"{without} {_compare(total)}{in_all} than with {them}."
+    alone = found.judged.alone
+    for agent in np.flatnonzero((alone > 0) & (np.abs(given - alone) <= least)).tolist()[:CHANGED]:
+        name = changed.names[agent]
+        more = f", {_compare(costs[name])} than before" if len(costs) > 1 else ""
+        yield f"{name} gives what it would need alone{more}."
+
+
+def _describe_alone(proposal: Proposal) -> Iterator[str]:
+    """Return what agents that left would need alone, and how much more than they gave that is."""
+    gone = proposal.changed.gone[:CHANGED]
+    whole = proposal.whole
+    if whole is None or whole.game is None or whole.contributions is None:
+        return
+    for agent in (whole.changed.names.index(name) for name in gone if name in whole.changed.names):
+        alone, limit = float(whole.game.alone[agent]), float(whole.game.limits[agent])
+        if whole.plan is not None:
+            # A plan asks for whole samples.
+            alone = float(np.ceil(alone * (1 - 1e-9)))
+        name, more = whole.changed.names[agent], alone - float(whole.contributions[agent])
+        target = "requirement" if whole.plan is None else "target"
+        if alone > limit:
+            yield f"Alone, {name} falls short: it has a limit of {format_samples(limit)}."
+        elif more > SMALL * alone:
+            needs = f"Alone, {name} needs {count_samples(alone)} for the same {target}"
+            yield f"{needs}, {_compare(more)} than with all."
+
+
+def _compare(more: float) -> str:
+    return f"{count_samples(abs(more))} {'more' if more > 0 else 'fewer'}"
+
+
+def describe_better_alone(found: Check) -> str:
+    """Return which agent gives the most more than it would need alone; nothing where none does.
+
+    found: what the check says of the numbers that agents give.
+    """
+    better = found.judged.better_alone.tolist()
+    # Who keeps samples has them in either case.
+    better = [i for i in better if found.kept is None or found.kept[i] == 0]
+    if not better:
+        return ""
+    name, given = found.game.name(better[0]), format_amount(found.contributions[better[0]])
+    alone = format_amount(found.judged.alone[better[0]])
+    too = f", and so would {count(len(better) - 1, 'other agent')}" if len(better) > 1 else ""
+    needs = f"it gives {given}, and alone it would need {alone}"
+    return f"{name} would be better off alone{too}: {needs}."
+
+
+def describe_certainty(proposal: Proposal, found: Check) -> str:
+    """Return how many samples more or fewer a plan takes than one for the usual probability.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    """
+    usual, given = proposal.usual, proposal.contributions
+    if usual is None or usual.plan is None or usual.contributions is None or given is None:
+        return ""
+    # Other numbers than the plan's have no price of certainty.
+    if not np.array_equal(found.contributions, given):
+        return ""
+    asked, more = usual.plan.options["probability"], float(given.sum() - usual.contributions.sum())
+    if asked == found.probability or not more:
+        return ""
+    return f"This plan takes {_compare(more)} than the plan for probability {asked:g}."
+
+
+def _judge_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Mark | None:
+    """Return that a plan does not hold since agents keep their data; None where it is not so.
+
+    That is said of the plan as it is. If numbers were put into it, the check counts what is kept.
+    """
+    kept = proposal.kept
+    if kept is None or not kept.kept.worth[kept.defectors].any():
+        return None
+    if scenario.replaces or proposal.find_broken(scenario):
+        return None
+    sure = "every agent reaches its requirement" if found.feasible is Answer.TRUE else ""
+    if found.prospects is not None:
+        sure = describe_chances(found.prospects)
+    gave = f"If all give what the plan asks, {sure}." if sure else ""
+    said = (mark_kept_verdict(kept).text, gave, *describe_keeping(proposal, found, scenario))
+    return Mark(" ".join(filter(None, said)), "bad")
+
+
+def describe_keeping(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[str]:
+    """Return how the samples count that agents keep.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    scenario: who keeps its data.
+    """
+    if found.kept is None:
+        yield LOST * bool(scenario.keep)
+        return
+    keepers = np.flatnonzero(found.kept > 0).tolist()
+    said = [f"{found.game.name(i)} keeps {format_amount(found.kept[i])}" for i in keepers[:CHANGED]]
+    if len(keepers) > CHANGED:
+        said.append(f"{len(keepers) - CHANGED} others keep some too")
+    if said:
+        learns = "it learns" if len(keepers) == 1 else "they learn"
+        yield f"This assumes that {join_with_and(said)}, and that {learns} from these samples."
+        unlocked = proposal.changed.unlocked
+        if np.isinf(found.game.limits if unlocked is None else unlocked)[keepers].any():
+            yield HOLDS
+
+
+def name_hold(proposal: Proposal) -> str:
+    """Return what holds agents to fewer samples than they would give: a lock or a limit."""
+    changed = proposal.changed
+    return "lock" if len(changed.find(changed.scenario.lock)) > 0 else "limit"
+
+
+def compare_with_free(proposal: Proposal, given: Vector) -> str:
+    """Return which agents the others carry, and what it costs these; else nothing.
+
+    proposal: the plan.
+    given: what each agent gives.
+    """
+    carried = proposal.find_carried(given)
+    if carried is None:
+        return ""
+    names = [proposal.changed.names[i] for i in carried.agents]
+    it, would = ("It gives", "it would") if len(names) == 1 else ("They give", "they would")
+    fewer, more = format_amount(carried.fewer), format_amount(carried.more)
+    return (
+        f"But the others carry {join_with_and(names)}. {it} {fewer} fewer than {would} without "
+        f"the {name_hold(proposal)}, and the others give {more} more."
+    )
+
+
+def describe_broken(proposal: Proposal, scenario: Scenario) -> Iterator[str]:
+    """Return which agents give nothing, because they give only if another does.
+
+    proposal: the plan.
+    scenario: what agents give in place of the plan's, and on whom they depend.
+    """
+    changed = proposal.changed
+    for place, other in proposal.find_broken(scenario).items():
+        name = changed.every[other] if other < len(changed.every) else f"agent {other}"
+        does = "gives less than the plan asks"
+        if other not in changed.numbers:
+            does = "does not take part"
+        elif changed.numbers.index(other) in proposal.list_held():
+            does = "gives less than it would without its lock or limit"
+        yield f"{changed.names[place]} gives nothing, because {name} {does}."
+
+
+def say_fault(error: object) -> Mark:
+    """Return a fault as a sentence that stands out."""
+    said = capitalize_first(str(error)).rstrip(".")
+    return Mark(said if said.endswith("?") else f"{said}.", "bad")
+
+
+def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
+    """Return that there is no plan of a kind, why, and what the numbers then are.
+
+    proposal: without a plan.
+    found: what the check says of the numbers that stand in its place.
+    concept: stable, optimal or envy-free.
+    """
+    if proposal.plan is not None and proposal.instead is None:
+        return Mark(add_unkept(f"{proposal.said} {ALONE}", found), "bad")
+    reason = "" if proposal.plan is None else f" {proposal.plan.reason}"
+    shown = ""
+    if proposal.instead is not None:
+        # Without a stable plan, the optimal one is not stable.
+        shown = f" {INSTEAD}{SURPLUS if concept == 'stable' else ''}."
+        shown = f"{shown} {describe_better_alone(found)}".rstrip()
+    said = f"There is no {concept} plan.{reason or f' {name_kind(proposal.said, concept)}'}{shown}"
+    return Mark(add_unkept(said, found), "bad")
+
+
+def explain_numbers(proposal: Proposal) -> str:
+    """Return what the numbers are that are shown where there is no plan."""
+    return ALONE if proposal.instead is None else f"{INSTEAD}."
+
+
+def add_unkept(said: str, found: Check) -> str:
+    """Return what is said of a plan that takes no account of kept samples, and that it does not."""
+    return said if found.kept is None or not said else f"{UNKEPT} {lower_first(said)}"
