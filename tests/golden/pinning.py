@@ -33,8 +33,9 @@ TERMINAL = {"COLUMNS": "120", "TERM": "dumb", "NO_COLOR": "1"}
 # What a terminal of continuous integration or of a developer may set, and is not to matter.
 UNSET = ("FORCE_COLOR", "CLICOLOR_FORCE", "GITHUB_ACTIONS", "FEDACCORD_DATA", "LINES")
 
-# Keys of JSON whose values differ from run to run, or from machine to machine.
-VARYING = {"seconds", "run_seconds", "versions", "machine", "finished", "took"}
+# Keys of JSON whose values differ from run to run, or from machine to machine. Where a solver
+# stops within its tolerance, and so how much an agent has to spare, depends on the processor.
+VARYING = {"seconds", "run_seconds", "versions", "machine", "finished", "took", "worst_spare"}
 PACKAGES = "Python|numpy|scipy|torch|scikit-learn|numba|fedaccord|cvxpy|pyscipopt|flwr|ray|highspy"
 # Numbers with all digits of a double: of files, not of sentences.
 LONG = re.compile(r"\d+\.\d{11,}(?:e[+-]?\d+)?")
@@ -45,6 +46,7 @@ REPLACED = (
     (re.compile(rf"(less than )?\b{DURATION}( {DURATION})*"), "TIME"),
     (re.compile(r"\bnative block \w+"), "native block CODE"),
     (re.compile(r"(?<=\nSeconds\n)[\d.,]+"), "TIME"),
+    (re.compile(r"(?m)^.+, \d+ cores?, \w+$"), "MACHINE"),
     (re.compile(r"\b\d+ (cores?|CPUs?)\b"), "N CORES"),
 )
 

@@ -73,7 +73,8 @@ def test_a_changed_line_is_told_as_a_diff() -> None:
 
 def test_what_varies_is_taken_out_of_texts(tmp_path: Path) -> None:
     said = f"{tmp_path}/a.csv  \nwith numpy 2.1.3 on 2026-01-02T03:04:05, in 1 min 1.5 s, 8 cores"
-    wanted = "FOLDER/a.csv\nwith numpy VERSION on DATE, in TIME, N CORES\n"
+    said += "\nSome Xeon(R) CPU, 1 core, Linux"
+    wanted = "FOLDER/a.csv\nwith numpy VERSION on DATE, in TIME, N CORES\nMACHINE\n"
     assert normal(said, tmp_path) == wanted
 
 
