@@ -31,6 +31,7 @@ import math
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -211,7 +212,8 @@ class Ring:
             try:
                 if name.startswith("pfl"):
                     install_pfl()
-                self.startup[name], _ = clock(functools.partial(self._begin, name, start))
+                begin = functools.partial(self._begin, name, start)
+                self.startup[name], _ = clock(begin, time.perf_counter)
                 self.versions.update(self.engines[name].ready)
             except EngineError as error:
                 self._lose(name, error)
