@@ -136,16 +136,15 @@ def measure_rows(
     table: Callable[[Any], Table],
 ) -> None:
     """Measure the groups asked for, print them, and put them beside the others in the file."""
-    groups: dict[str, Any] = {}
-    if results.exists() and not chosen.quick:
-        groups = json.loads(results.read_text())["groups"]
     console = Console(width=160)
     for name in chosen.only:
         rows = measures[name](chosen.quick)
-        groups[name] = {"machine": machine(), "rows": rows}
         console.print(table(rows))
         if not chosen.quick:
-            # Written as they come: a run cut short loses only the row in hand.
+            # Written as they come: a run cut short loses only the row in hand. Read at the last
+            # moment: another process may measure other groups.
+            groups = json.loads(results.read_text())["groups"] if results.exists() else {}
+            groups[name] = {"machine": machine(), "rows": rows}
             text = {"command": "make bench", "seed": seed, "groups": groups}
             replace_file(results, json.dumps(text, indent=1) + "\n")
 
