@@ -65,10 +65,11 @@ RESULTS = Path(__file__).parent / "results" / "games.json"
 POINTS_AN_AGENT = 50
 SEED = 20211
 SWEEP_NOTE = (
-    "Where Q' theta is larger than the core's own cache, each entry of Q fetches a line of 64 bytes "
-    "to read and write 8 of them, and the line goes back later; reading Q takes 12 bytes. Prefetching "
-    "the lines of the next agents, huge pages, and single precision did not save time. Agents taken "
-    "in blocks would all answer the same plan, and the potential might then rise."
+    "Where Q' theta is larger than the core's own cache, each entry of Q fetches a line of 64 "
+    "bytes to read and write 8 of them, and the line goes back later; an entry itself takes 12 "
+    "bytes. Prefetching the lines of the next agents, huge pages, and single precision did not "
+    "save time. Agents taken in blocks would all answer the same plan, and the potential might "
+    "then rise."
 )
 # So many numbers fit a core's first cache.
 NEAR_PLACES = 2_048
