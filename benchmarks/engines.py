@@ -24,7 +24,6 @@ os.environ.update(
     FLWR_TELEMETRY_ENABLED="0", FLWR_DISABLE_UPDATE_CHECK="1", RAY_USAGE_STATS_ENABLED="0"
 )
 
-import argparse
 import contextlib
 import functools
 import json
@@ -41,7 +40,7 @@ from typing import Any
 import numpy as np
 import torch
 import training
-from games import machine, measure_rows
+from measuring import clock, compare, machine, measure_rows, parse_rows, write_ratio
 from rich.console import Console
 from rich.table import Table
 
@@ -213,14 +212,16 @@ class Ring:
             try:
                 if name.startswith("pfl"):
                     install_pfl()
-                begin = time.perf_counter()
-                self.engines[name] = start(self.folder)
-                first = next(c for c in CONTESTANTS if c.engine == name)
-                self.engines[name].ask(_job(first, "digits", 1, evaluated=True))
-                self.startup[name] = time.perf_counter() - begin
+                begin = functools.partial(self._begin, name, start)
+                self.startup[name], _ = clock(begin, time.perf_counter)
                 self.versions.update(self.engines[name].ready)
             except EngineError as error:
                 self._lose(name, error)
+
+    def _begin(self, name: str, start: Callable[[Path], Engine]) -> None:
+        self.engines[name] = start(self.folder)
+        first = next(c for c in CONTESTANTS if c.engine == name)
+        self.engines[name].ask(_job(first, "digits", 1, evaluated=True))
 
     def _lose(self, name: str, error: EngineError) -> None:
         """Go on without an engine, unless it is ours."""
@@ -354,28 +355,22 @@ def _row(
         "rounds_a_block": rounds,
         "seconds": statistics.median(seconds[who]),
         "all_seconds": seconds[who],
-        **_ratio("ratio", seconds[who], seconds[OURS]),
+        **compare(seconds[who], seconds[OURS]),
         # What the engine keeps all cores busy with; other work on the machine hardly changes it.
         "cpu_seconds": statistics.median(processor[who]),
-        **_ratio("cpu_ratio", processor[who], processor[OURS]),
+        **compare(processor[who], processor[OURS], "cpu_ratio"),
     }
     if OURS_TORCH in seconds:
-        row |= _ratio("ratio_to_stock_torch", seconds[who], seconds[OURS_TORCH])
+        row |= compare(seconds[who], seconds[OURS_TORCH], "ratio_to_stock_torch")
     if who.rival:
         row |= {"goal": "ratio > 1", "met": row["ratio"] > 1}
     return row
 
 
-def _ratio(key: str, theirs: list[float], ours: list[float]) -> dict[str, Any]:
-    ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
-    return {key: statistics.median(ratios), f"{key}_range": [min(ratios), max(ratios)]}
-
-
 def described_machine(ring: Ring) -> dict[str, Any]:
     """Say what ran this, on what points, and what could not run."""
     told = {k: v for k, v in ring.versions.items() if k != "why"}
-    load = os.getloadavg()[0]
-    return {**machine(), **told, "points": ring.sources, "load": load, "missing": ring.missing}
+    return {**machine(), **told, "points": ring.sources, "missing": ring.missing}
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
@@ -394,22 +389,15 @@ def table(rows: list[dict[str, Any]]) -> Table:
                 row["row"],
                 f"{row['startup_seconds']:.1f} s",
                 f"{1000 * row['seconds']:.4g} ms",
-                _spread(row, "ratio"),
-                _spread(row, "ratio_to_stock_torch"),
+                write_ratio(row, "ratio"),
+                write_ratio(row, "ratio_to_stock_torch"),
                 f"{1000 * row['cpu_seconds']:.4g} ms",
-                _spread(row, "cpu_ratio"),
+                write_ratio(row, "cpu_ratio"),
                 {True: "yes", False: "no"}.get(row.get("met"), ""),
             )
         else:
             result.add_row(row["row"], "not here")
     return result
-
-
-def _spread(row: dict[str, Any], key: str) -> str:
-    if key not in row:
-        return ""
-    low, high = row[f"{key}_range"]
-    return f"{row[key]:.3g} [{low:.3g}, {high:.3g}]"
 
 
 GROUPS: dict[str, Callable[[Ring, bool], list[dict[str, Any]]]] = {
@@ -435,10 +423,7 @@ def opened_ring() -> Iterator[Ring]:
 
 def main() -> None:
     """Run the rows asked for, keep the others' last results, and write the file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="*", choices=list(GROUPS), default=list(GROUPS))
-    parser.add_argument("--quick", action="store_true", help="few repetitions, nothing written")
-    chosen = parser.parse_args()
+    chosen = parse_rows(str(__doc__).splitlines()[0], GROUPS).parse_args()
     torch.set_num_threads(1)
     with opened_ring() as ring:
         measure_rows(

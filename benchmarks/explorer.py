@@ -4,16 +4,15 @@
 
 A headless Chromium moves a slider by the keyboard, and notes when the numbers on the screen change
 and when the best plan for them is there. Every move leads to a state that the app has not seen, so
-no plan comes from its memory. A move that ends neither way in 20 seconds is counted on its own. The
-command prints a table and replaces benchmarks/results/explorer.json.
+no plan comes from its memory. A move that ends neither way in 20 seconds is counted on its own.
+After every move a fixed piece of work is timed, and the ratios are to that. The command prints a
+table and replaces benchmarks/results/explorer.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -28,6 +27,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from browser.driving import Browser
 from explore.driving import App, Tab
+from measuring import clock, compare, machine, write_ratio, yardstick
 from rich.console import Console
 from rich.table import Table
 
@@ -80,24 +80,29 @@ def measure(tab: Tab, moved: str, moves: int) -> dict[str, Any]:
     given = tab.numbers()
     tab.open(f"adjust={MOVED[moved]}")
     tab.driver.set_script_timeout(60)
-    times = []
+    times, yards = [], []
     for _ in range(moves + 3):
         times.append(tab.driver.execute_async_script(MOVE, given.index(max(given))))
-        time.sleep(0.3)
+        time.sleep(0.25)
+        yards.append(1000 * clock(yardstick, time.perf_counter)[0])
     # The first ones are slower: what they show is drawn for the first time.
     seen, settled = zip(*times[3:], strict=True)
     late = sum(one is None for one in settled)
-    return {"seen": summarize(seen), "best plan": summarize(settled), "timed out": late}
+    figures = {"seen": seen, "best plan": settled}
+    told = {name: summarize(found, yards[3:]) for name, found in figures.items()}
+    return {**told, "timed out": late}
 
 
-def summarize(times: tuple[float | None, ...]) -> dict[str, float | None]:
-    """Return the median and the 95th percentile of the times that were reached."""
-    known = [one for one in times if one is not None]
+def summarize(times: tuple[float | None, ...], yards: list[float]) -> dict[str, Any]:
+    """Return the median and the 95th percentile of the times that were reached, and ratios."""
+    known = [(one, yard) for one, yard in zip(times, yards, strict=True) if one is not None]
     if not known:
         return {"median": None, "p95": None}
+    reached, beside = zip(*known, strict=True)
     return {
-        "median": round(statistics.median(known), 1),
-        "p95": round(float(np.quantile(known, 0.95)), 1),
+        "median": round(statistics.median(reached), 1),
+        "p95": round(float(np.quantile(reached, 0.95)), 1),
+        **compare(reached, beside),
     }
 
 
@@ -121,25 +126,28 @@ def main() -> None:
                 rows[str(agents)] = found
         finally:
             browser.close()
-    machine = {"machine": platform.platform(), "load": os.getloadavg()[0], "moves": moves}
-    replace_file(RESULTS, json.dumps({**machine, "milliseconds": rows}, indent=2) + "\n")
+    text = {"command": "make bench", "machine": machine(), "moves": moves, "milliseconds": rows}
+    replace_file(RESULTS, json.dumps(text, indent=1) + "\n")
     show(rows)
 
 
 def show(rows: dict[str, Any]) -> None:
-    table = Table(title="Milliseconds from a slider's move (median, 95th percentile)")
+    title = "Milliseconds from a slider's move (median, 95th percentile; ratio to a fixed work)"
+    table = Table(title=title)
     heads = ("agents", "slider of a", "numbers on the screen", "best plan on the screen")
     for head in (*heads, "moves that timed out"):
         table.add_column(head)
     for agents, found in rows.items():
         for moved, times in found.items():
-            cells = [", ".join(map(write, times[kind].values())) for kind in ("seen", "best plan")]
+            cells = [write(times[kind]) for kind in ("seen", "best plan")]
             table.add_row(agents, moved, *cells, str(times["timed out"]))
     Console().print(table)
 
 
-def write(time: float | None) -> str:
-    return "never" if time is None else f"{time:.0f}"
+def write(found: dict[str, Any]) -> str:
+    if found["median"] is None:
+        return "never"
+    return f"{found['median']:.0f}, {found['p95']:.0f}; {write_ratio(found)}"
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python benchmarks/money.py [--only ROW ...]
 
-It prints a table and replaces benchmarks/results/money.json. Rows that are compared are measured in
-turn in one process.
+It prints a table and replaces benchmarks/results/money.json. Times are ratios to a fixed piece of
+work, measured in turn, and the payments' is a ratio to the part that LP 1 takes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse
 import json
-import platform
-import time
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,17 @@ from unittest import mock
 
 import numpy as np
 from games import discovery
+from measuring import (
+    clock,
+    compare,
+    compare_seconds,
+    interleaved,
+    machine,
+    summarize,
+    take_turns,
+    write_ratio,
+    yardstick,
+)
 from rich.console import Console
 from rich.table import Table
 
@@ -43,6 +53,8 @@ from fedaccord.sharing.values import shapley_value
 
 RESULTS = Path(__file__).parent / "results" / "money.json"
 SEED = 20211
+# How often each task is timed.
+REPEATS = 3
 
 
 def dense(agents: int, seed: int = SEED, *, most: float = 0.6) -> LinearGame:
@@ -61,53 +73,75 @@ def thin(agents: int, seed: int) -> LinearGame:
     return LinearGame(benefits, rng.uniform(100, 1000, agents))
 
 
-def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    found = work()
-    return time.perf_counter() - start, found
-
-
 def payments(agents: int) -> dict[str, Any]:
     """Time payments of a large game, and the part of that which its cheapest plan takes."""
     game = discovery(agents, agents, equal=False)
     plans: list[float] = []
 
     def solve(*arguments: Any, **options: Any) -> Any:
-        took, found = seconds(lambda: solve_optimal(*arguments, **options))
-        plans.append(took)
+        took, found = clock(lambda: solve_optimal(*arguments, **options))
+        plans[-1] += took
         return found
 
+    def share() -> Any:
+        plans.append(0.0)
+        return clock(lambda: share_costs(game))
+
     with mock.patch("fedaccord.sharing.prices.solve_optimal", solve):
-        took, found = seconds(lambda: share_costs(game))
+        turns = take_turns({"share": share}, REPEATS)["share"]
+    took, found = [seconds for seconds, _ in turns], turns[-1][1]
     return {
-        "seconds": took, "LP 1": sum(plans), "ratio": took / sum(plans),
+        "seconds": statistics.median(took), "LP 1": statistics.median(plans),
+        **compare(took, plans), "all_seconds": {"ours": took, "against": plans},
         "gap": found.prices.gap, "sum": float(found.payments.sum()),
     }  # fmt: skip
 
 
+def against_yardstick(work: Callable[[], Any]) -> tuple[dict[str, Any], Any]:
+    """Time a task and the fixed piece of work in turn; give the figures and what the task found."""
+    found: list[Any] = []
+
+    def keep() -> None:
+        found[:] = [work()]
+
+    seconds = interleaved({"task": keep, "yardstick": yardstick}, REPEATS)
+    row = compare_seconds("", seconds["task"], seconds["yardstick"], faster=False)
+    del row["row"]
+    return row, found[0]
+
+
 def shares(agents: int) -> dict[str, Any]:
     """Time all contracts of a game."""
-    took, found = seconds(lambda: share_costs(dense(agents)))
-    return {"seconds": took, "contracts": list(found.contracts), "exact": found.prices.exact}
+    row, found = against_yardstick(lambda: share_costs(dense(agents)))
+    return {**row, "contracts": list(found.contracts), "exact": found.prices.exact}
 
 
 def coalitions(subject: Callable[[], Any]) -> dict[str, Any]:
     """Time the search of all groupings."""
-    took, found = seconds(lambda: find_coalitions(subject()))
+    row, found = against_yardstick(lambda: find_coalitions(subject()))
     return {
-        "seconds": took, "core": found.core_count, "individual": found.individual_count,
+        **row, "core": found.core_count, "individual": found.individual_count,
         "complete": found.complete,
     }  # fmt: skip
 
 
-def drive_out(draw: Callable[[int, int], LinearGame], games: int = 300) -> dict[str, Any]:
-    """Count the games of 3 to 6 agents in which Shapley shares drive a group out."""
-    out = 0
+def drive_out(
+    draw: Callable[[int, int], LinearGame], games: int = 300, parts: int = 5
+) -> dict[str, Any]:
+    """Count the games of 3 to 6 agents in which Shapley shares drive a group out.
+
+    Their share of all games is the ratio, and its spread is over parts of the games.
+    """
+    out = []
     for seed in range(games):
         costs = GroupCosts(draw(3 + seed % 4, seed))
         closest = find_closest(shapley_value(costs.values), costs)
-        out += closest is not None and closest.bears > closest.alone * (1 + 1e-9)
-    return {"games": games, "driven out": out}
+        out.append(closest is not None and closest.bears > closest.alone * (1 + 1e-9))
+    shares = np.array(out).reshape(parts, -1).mean(axis=1).tolist()
+    spread = summarize(shares, "ratio")["ratio_spread"]
+    return {
+        "games": games, "driven out": sum(out), "ratio": sum(out) / games, "ratio_spread": spread,
+    }  # fmt: skip
 
 
 def mixed_table(agents: int = 12) -> CoalitionTable:
@@ -141,11 +175,14 @@ def main() -> None:
     chosen = parser.parse_args().only or list(ROWS)
     kept = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else {}
     found = {**kept, **{name: ROWS[name]() for name in chosen}}
-    replace_file(RESULTS, json.dumps({"machine": platform.platform(), "rows": found}, indent=1))
-    table = Table("row", "result")
+    text = {"command": "make bench", "machine": machine(), "rows": found}
+    replace_file(RESULTS, json.dumps(text, indent=1) + "\n")
+    table = Table("row", "seconds", "ratio [min, max]", "result")
     for name, row in found.items():
-        shown = (f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items())
-        table.add_row(name, ", ".join(shown))
+        seconds = f"{row['seconds']:.3g}" if "seconds" in row else ""
+        rest = {k: v for k, v in row.items() if "seconds" not in k and "ratio" not in k}
+        shown = (f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in rest.items())
+        table.add_row(name, seconds, write_ratio(row), ", ".join(shown))
     Console().print(table)
 
 

@@ -22,21 +22,30 @@ import os
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
-import argparse
 import functools
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from games import clock, machine, measure_rows
+from measuring import (
+    clock,
+    compare,
+    compare_seconds,
+    interleaved,
+    machine,
+    measure_rows,
+    parse_rows,
+    take_turns,
+    write_ratio,
+)
 from rich.console import Console
 from rich.table import Table
 
@@ -135,16 +144,17 @@ def _rows_from(start: str, quick: bool) -> list[dict[str, Any]]:
         del lengths["native"]
     loops = {name: train_plainly if name == "eager" else train for name in lengths}
     federations = {name: federation(name, start) for name in lengths}
-    for name, loop in loops.items():
-        loop(federations[name], rounds(1), seed=SEED)
-    seconds: dict[str, list[float]] = {name: [] for name in lengths}
-    peaks, histories = [], {}
-    for _ in range(2 if quick else 9):
-        peaks.append(sgemm_peak())
-        for name, loop in loops.items():
-            task = functools.partial(loop, federations[name], rounds(lengths[name]), seed=SEED)
-            taken, histories[name] = clock(task)
-            seconds[name].append(taken / lengths[name])
+    histories: dict[str, History] = {}
+
+    def make(name: str, length: int) -> None:
+        histories[name] = loops[name](federations[name], rounds(length), seed=SEED)
+
+    for name in lengths:
+        make(name, 1)
+    peaks: list[float] = []
+    tasks = {name: functools.partial(make, name, length) for name, length in lengths.items()}
+    found = interleaved({"sgemm": lambda: peaks.append(sgemm_peak()), **tasks}, 2 if quick else 9)
+    seconds = {name: [s / length for s in found[name]] for name, length in lengths.items()}
     peak = statistics.median(peaks)
     goals = {"torch": 1.5, "native": 5.0}
     return [
@@ -162,16 +172,19 @@ def _round_row(
     goal: float,
     histories: dict[str, History],
 ) -> dict[str, Any]:
-    mine, plain = statistics.median(seconds[name]), statistics.median(seconds["eager"])
-    ratio = statistics.median(b / a for a, b in zip(seconds[name], seconds["eager"], strict=True))
+    row = compare_seconds(
+        f"a round, {start} weights: {name} against the plain loop",
+        seconds[name],
+        seconds["eager"],
+        faster=True,
+    )
+    if name == "native":
+        row |= compare(seconds["torch"], seconds[name], "ratio_to_torch")
+    mine, plain = row["seconds"], row["against_seconds"]
     shared = len(histories["eager"].loss)
     apart = np.abs(histories[name].loss[:shared] / histories["eager"].loss - 1).max()
     return {
-        "row": f"a round, {start} weights: {name} against the plain loop",
-        "seconds": mine,
-        "against_seconds": plain,
-        "ratio": ratio,
-        "all_seconds": seconds,
+        **row,
         "gflops": FLOP_A_ROUND / mine / 1e9,
         "against_gflops": FLOP_A_ROUND / plain / 1e9,
         "sgemm_gflops": peak / 1e9,
@@ -180,7 +193,7 @@ def _round_row(
         "flop_note": "counted as the plain algorithm does them; native does fewer",
         "largest_relative_difference_of_losses": float(apart),
         "goal": f"ratio >= {goal:g}",
-        "met": bool(ratio >= goal),
+        "met": bool(row["ratio"] >= goal),
     }
 
 
@@ -188,27 +201,20 @@ def row_workers(quick: bool) -> list[dict[str, Any]]:
     """Runs in two worker processes against the same runs in one process."""
     source = federation("auto", "pre-trained")
     length = 4 if quick else 40
-    seconds: dict[str, list[float]] = {"one": [], "two": []}
     with LocalEngine(source) as one, LocalEngine(source, workers=2) as two:
-        engines = {"one": one, "two": two}
-        for engine in engines.values():
+        tasks = {}
+        for name, engine in {"one": one, "two": two}.items():
             _make(engine, source, length=1, runs=2)
-        for _ in range(1 if quick else 5):
-            for name, engine in engines.items():
-                task = functools.partial(_make, engine, source, length=length, runs=4)
-                seconds[name].append(clock(task)[0])
-    ratio = statistics.median(a / b for a, b in zip(seconds["one"], seconds["two"], strict=True))
-    return [
-        {
-            "row": f"4 runs of {length} rounds: two workers against one",
-            "seconds": statistics.median(seconds["two"]),
-            "against_seconds": statistics.median(seconds["one"]),
-            "ratio": ratio,
-            "all_seconds": seconds,
-            "goal": "ratio >= 1.8",
-            "met": bool(ratio >= 1.8),
-        }
-    ]
+            tasks[name] = functools.partial(_make, engine, source, length=length, runs=4)
+        seconds = interleaved(tasks, 1 if quick else 5, time.perf_counter)
+    row = compare_seconds(
+        f"4 runs of {length} rounds: two workers against one, on the clock",
+        seconds["two"],
+        seconds["one"],
+        faster=True,
+        goal="ratio >= 1.8",
+    )
+    return [{**row, "met": bool(row["ratio"] >= 1.8)}]
 
 
 def _make(engine: LocalEngine, source: Federation, *, length: int, runs: int) -> None:
@@ -237,19 +243,22 @@ print(statistics.median(seconds))
 """
 
 
-def _run_apart(arguments: list[str], environment: dict[str, str], folder: str) -> tuple[float, str]:
-    """Run Python in a process of its own; give its CPU seconds and what it printed."""
+def _run_apart(arguments: list[str], environment: dict[str, str]) -> float:
+    """Run Python in a process and a folder of its own; give its CPU seconds, or what it prints."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, **environment},
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            env={**os.environ, **environment},
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+    if arguments[0] == "-c":
+        return float(done.stdout)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def rows_small(quick: bool, against: str | None = None) -> list[dict[str, Any]]:
@@ -267,29 +276,20 @@ def rows_small(quick: bool, against: str | None = None) -> list[dict[str, Any]]:
     }
     rows = []
     for what, arguments in tasks.items():
-        seconds: dict[str, list[float]] = {"native": [], name: []}
-        for _ in range(1 if quick else 3):
-            for which, environment in (("native", {}), (name, other)):
-                with tempfile.TemporaryDirectory() as folder:
-                    taken, printed = _run_apart(arguments, environment, folder)
-                is_one_run = arguments[0] == "-c"
-                seconds[which].append(float(printed) if is_one_run else taken)
-        rows.append(_small_row(f"{what}: native against {name}, CPU", *seconds.values()))
+        turns = {
+            which: functools.partial(_run_apart, arguments, environment)
+            for which, environment in (("native", {}), (name, other))
+        }
+        seconds = take_turns(turns, 1 if quick else 3)
+        row = compare_seconds(
+            f"{what}: native against {name}, CPU",
+            seconds["native"],
+            seconds[name],
+            faster=True,
+            goal="ratio >= 4",
+        )
+        rows.append({**row, "met": bool(row["ratio"] >= 4)})
     return rows
-
-
-def _small_row(what: str, mine: list[float], theirs: list[float]) -> dict[str, Any]:
-    ratios = sorted(b / a for a, b in zip(mine, theirs, strict=True))
-    return {
-        "row": what,
-        "seconds": statistics.median(mine),
-        "against_seconds": statistics.median(theirs),
-        "ratio": statistics.median(ratios),
-        "ratios": ratios,
-        "all_seconds": {"native": mine, "against": theirs},
-        "goal": "ratio >= 4",
-        "met": bool(statistics.median(ratios) >= 4),
-    }
 
 
 ROWS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
@@ -301,18 +301,20 @@ ROWS: dict[str, Callable[[bool], list[dict[str, Any]]]] = {
 
 def described_machine() -> dict[str, Any]:
     """Say what ran this, on what images."""
-    return {**machine(), "torch": version("torch"), "images": images()[2]}
+    return {**machine("torch"), "images": images()[2]}
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
     """Lay the rows out for a terminal."""
-    result = Table("what", "seconds", "against", "ratio", "GFLOP/s", "of sgemm", "goal", "met")
+    result = Table(
+        "what", "seconds", "against", "ratio [min, max]", "GFLOP/s", "of sgemm", "goal", "met"
+    )
     for row in rows:
         result.add_row(
             row["row"],
             f"{row['seconds']:.3g}",
             f"{row['against_seconds']:.3g}",
-            f"{row['ratio']:.3g}",
+            write_ratio(row),
             f"{row['gflops']:.0f}" if "gflops" in row else "",
             f"{row['of_sgemm_peak']:.0%}" if "gflops" in row else "",
             row["goal"],
@@ -323,9 +325,7 @@ def table(rows: list[dict[str, Any]]) -> Table:
 
 def main() -> None:
     """Run the rows asked for, keep the others' last results, and write the file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="*", choices=list(ROWS), default=list(ROWS))
-    parser.add_argument("--quick", action="store_true", help="few repetitions, nothing written")
+    parser = parse_rows(str(__doc__).splitlines()[0], ROWS)
     parser.add_argument("--against", metavar="FOLDER", help="compare small networks with this src")
     chosen = parser.parse_args()
     rows = {**ROWS, "small": functools.partial(rows_small, against=chosen.against)}

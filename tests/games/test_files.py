@@ -2,6 +2,7 @@
 
 import json
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,31 @@ def test_a_matrix_may_lie_beside_the_game(tmp_path: Path) -> None:
         game = read_game(tmp_path / "game.json")
         assert isinstance(game, DiscoveryGame)
         assert (game.distributions != matrix).nnz == 0
+
+
+def test_a_matrix_beside_the_game_is_held_once(tmp_path: Path) -> None:
+    agents, each = 10_000, 100
+    rng = np.random.default_rng(0)
+    points = np.sort(rng.integers(0, 50, (agents, each)) + 50 * np.arange(each), axis=1)
+    rows = np.arange(agents + 1) * each
+    values = np.full(agents * each, 1 / each)
+    sparse.save_npz(tmp_path / "q.npz", sparse.csr_array((values, points.ravel(), rows)))
+    data = {"model": "discovery", "requirements": [1] * agents, "distributions": "q.npz"}
+    tracemalloc.start()
+    try:
+        game_from_dict(data, tmp_path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # An entry takes 16 bytes; names and checks take the rest. Two copies would be 32.
+    assert peak < 28 * agents * each
+
+
+def test_a_matrix_from_the_caller_is_copied() -> None:
+    matrix = sparse.csr_array([[0.5, 0.5], [0.0, 1.0]])
+    game = DiscoveryGame(matrix, [1, 1])
+    matrix.data[:] = 7.0
+    assert game.distributions.data.tolist() == [0.5, 0.5, 1.0]
 
 
 def test_benefits_may_lie_beside_the_game(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from linear_games import INDEFINITE, random_game
 from scipy import sparse
 from strategies import discovery_games, linear_games
 
+from fedaccord.errors import InputError
+from fedaccord.games import linear
 from fedaccord.games.base import Certified
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
@@ -184,3 +186,16 @@ def test_whole_responses_are_exact_where_sums_of_doubles_lose_digits():
     # In doubles 1e-6 x + 999999.9 falls short or not by what rounding leaves.
     for helped, needed in ((9_999_999, 10**5), (9_999_990, 10**6), (10**7, 0)):
         assert game.best_responses(np.array([0.0, helped]))[0] == needed
+
+
+def test_own_benefits_are_the_same_some_rows_at_a_time(monkeypatch):
+    rows = np.random.default_rng(0).dirichlet(np.ones(5), 8)
+    monkeypatch.setattr(linear, "ROWS_AT_A_TIME", 3)
+    assert DiscoveryGame(rows, np.ones(8)).own_benefits == pytest.approx((rows**2).sum(axis=1))
+
+
+def test_a_wrong_entry_is_named_beyond_the_first_that_are_checked(monkeypatch):
+    rows = sparse.csr_array([[0.5, 0.5], [0.25, 0.75], [1.5, -0.5]])
+    monkeypatch.setattr(linear, "ENTRIES_AT_A_TIME", 2)
+    with pytest.raises(InputError, match=r"a probability of agent 2 is negative"):
+        DiscoveryGame(rows, np.ones(3))

@@ -19,9 +19,9 @@ from scipy import sparse
 from fedaccord._io.files import replacing
 from fedaccord.errors import InputError
 
-# A million agents with a hundred points each take 1.6 GiB; what unpacks to more than this is a
+# Ten million agents with fifty points each take 5.6 GiB; what unpacks to more than this is a
 # mistake or a trap.
-MOST_BYTES = 4 * 2**30
+MOST_BYTES = 8 * 2**30
 # Solvers keep a number for every point, used or not.
 MOST_POINTS = 10**8
 
@@ -48,7 +48,11 @@ DAMAGE = (
 )
 
 
-def read_sparse(name: str, key: str, folder: str | Path) -> sparse.csr_array:
+class Unshared(sparse.csr_array):
+    """Rows that nothing else holds, so that a game may keep them without a copy."""
+
+
+def read_sparse(name: str, key: str, folder: str | Path) -> Unshared:
     """Read a matrix that scipy.sparse.save_npz wrote into the folder.
 
     name: the file's name, no folder in it.
@@ -73,7 +77,7 @@ def read_sparse(name: str, key: str, folder: str | Path) -> sparse.csr_array:
                 f'"{key}" in {name} has shape {matrix.shape}; it needs rows and columns, at most '
                 f"{MOST_POINTS:,} of each"
             )
-        return sparse.csr_array(matrix)
+        return Unshared(matrix)
     except InputError:
         raise
     except DAMAGE:

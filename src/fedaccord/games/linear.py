@@ -22,6 +22,7 @@ from fedaccord._checks import (
     exact_numbers,
     frozen,
 )
+from fedaccord._io.npz import Unshared
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import NEAR, Certified, Game, WellBehaved
 
@@ -30,6 +31,8 @@ DENSE_LIMIT = 5_000
 # Benefits further apart than this drown in rounding.
 LARGEST_RATIO = 1e12
 EPSILON = float(np.finfo(np.float64).eps)
+# What is computed from a large matrix takes memory for so many entries or rows at a time.
+ENTRIES_AT_A_TIME, ROWS_AT_A_TIME = 2**18, 2**10
 # A scipy.sparse.csr_array; its stubs cannot follow arithmetic on it.
 Sparse: TypeAlias = Any
 
@@ -44,10 +47,13 @@ def is_sparse(matrix: Any) -> bool:
 
 
 def as_sparse(matrix: Any) -> Sparse:
-    """Copy a matrix, dense or sparse, into sparse rows of doubles, and check that it is whole."""
+    """Copy a matrix, dense or sparse, into sparse rows of doubles, and check that it is whole.
+
+    A matrix from a file is not copied: it may fill half of the memory.
+    """
     if np.iscomplexobj(matrix):
         raise InputError("a sparse matrix must hold real numbers; got complex ones")
-    rows = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    rows = sparse.csr_array(matrix, dtype=np.float64, copy=not isinstance(matrix, Unshared))
     try:
         rows.check_format(full_check=True)
     except ValueError as error:
@@ -93,10 +99,12 @@ def check_sparse(
 ) -> None:
     """Refuse what check_finite refuses, naming the agent of the row."""
 
-    def name_at(place: int) -> str:
-        return name_of(int(np.searchsorted(matrix.indptr, place, side="right")) - 1)
+    for first in range(0, matrix.nnz, ENTRIES_AT_A_TIME):
 
-    check_finite(matrix.data, what, name_at, otherwise)
+        def name_at(place: int, first: int = first) -> str:
+            return name_of(int(np.searchsorted(matrix.indptr, first + place, side="right")) - 1)
+
+        check_finite(matrix.data[first : first + ENTRIES_AT_A_TIME], what, name_at, otherwise)
 
 
 def exact_row(matrix: Sparse, row: int) -> tuple[list[int], list[Fraction]]:
@@ -400,12 +408,10 @@ class DiscoveryGame(LinearGame):
     @cached_property
     def own_benefits(self) -> Vector:
         """The squared length of each agent's distribution."""
-        rows = self.distributions
-        # The squares share the places of Q, which may fill memory.
-        squares: Sparse = sparse.csr_array(
-            (rows.data**2, rows.indices, rows.indptr), shape=rows.shape
-        )
-        return frozen(np.asarray(squares.sum(axis=1)).ravel())
+        # Some rows at a time: Q may fill memory.
+        starts = range(0, self.size, ROWS_AT_A_TIME)
+        parts = (self.distributions[first : first + ROWS_AT_A_TIME] for first in starts)
+        return frozen(np.concatenate([part.power(2).sum(axis=1) for part in parts]))
 
     def benefits_among(self, rows: Indices, columns: Indices) -> Matrix:
         """Return a block of Q Q' as a dense array."""

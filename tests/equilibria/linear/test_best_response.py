@@ -152,6 +152,16 @@ def test_momentum_saves_sweeps(monkeypatch):
     assert with_momentum.sweeps < without.sweeps / 3
 
 
+def test_images_are_the_same_with_and_without_copies_of_rows(monkeypatch):
+    rows = np.random.default_rng(0).dirichlet(np.ones(6), 12)
+    game = DiscoveryGame(rows, np.ones(12))
+    momentum = best_response._Momentum(best_response._Mover(game, None))
+    step = np.where(np.arange(12) % 3 == 0, 1.5, 0.0)
+    for few in (0.0, 1.0):
+        monkeypatch.setattr(best_response, "FEW", few)
+        assert momentum._image_of(step) == pytest.approx(rows.T @ step)
+
+
 def watch_momentum(game, mover_at, sweeps=60):
     """Sweep with momentum from the start; return the potential after each sweep that counts."""
     mover = best_response._Mover(game, mover_at)

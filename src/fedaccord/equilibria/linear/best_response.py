@@ -25,6 +25,8 @@ SHORTEST, LONGEST = 1e-10, 1e2
 DRIFT = 1e-12
 # A potential that rises by no more than this, relatively, may be rounding.
 NOISE = 1e-13
+# Up to this share of the agents, their rows are copied to leave out the others'.
+FEW = 0.1
 # Polishing solves a dense system among the contributors, up to this many.
 POLISH_LIMIT = 3_000
 # A least-squares solution of a singular system, up to this many.
@@ -208,9 +210,13 @@ class _Momentum:
     def _image_of(self, step: Vector) -> Vector:
         """Return the image of a step, which few agents may make."""
         game, movers = self.mover.game, np.flatnonzero(step)
-        if isinstance(game, DiscoveryGame):
-            return np.asarray(game.distributions[movers].T @ step[movers])
-        return game.apply(step)
+        if not isinstance(game, DiscoveryGame):
+            return game.apply(step)
+        rows = game.distributions
+        # The rows of some agents are a copy, which of most would fill memory.
+        if movers.size > FEW * game.size:
+            return np.asarray(rows.T @ step)
+        return np.asarray(rows[movers].T @ step[movers])
 
 
 def polish(game: LinearGame, contributions: Vector) -> Vector:
