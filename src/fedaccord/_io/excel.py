@@ -47,7 +47,12 @@ def read_workbook(
     sheets = [one for one in values.worksheets if one.sheet_state == "visible"]
     titles = [one.title for one in values.worksheets]
     if sheet is not None and sheet not in titles:
-        meant = suggest(sheet, titles) or f"; there are {', '.join(titles)}"
+        named = join_with_and([repr(title) for title in titles])
+        meant = suggest(sheet, titles) or (
+            f"; its sheets are {named}: name one of them"
+            if len(titles) > 1
+            else f"; the workbook has only the sheet {named}: leave --sheet out"
+        )
         raise InputError(f"{path} has no sheet {sheet!r}{meant}")
     if not sheets:
         raise InputError(f"{path} has no sheet with cells; save the table as one, or as CSV")
