@@ -252,7 +252,8 @@ class Histograms:
         labels, counts = read_counts(sheet, agents, own["limits"])
         said = (
             f"read {count(len(agents), 'agent')} and {count(len(labels), 'label')} from "
-            f"{rows.path}: {name_few(labels, MOST_NAMED)}"
+            f"{rows.path}: the agents {name_few(agents, MOST_NAMED)}, and the labels "
+            f"{name_few(labels, MOST_NAMED)}"
         )
         try:
             return cls(agents, labels, counts, **own, notes=[said, *sheet.notes])
