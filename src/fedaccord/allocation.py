@@ -197,10 +197,13 @@ class Allocation(Displayed):
             raise InputError(
                 f"{self.place(extra[0])}{extra[0]} is not a member; did you mean {meant}?"
             )
+        source: str = getattr(self, "_source", "the allocation")
         if missing:
-            source: str = getattr(self, "_source", "the allocation")
+            where = self.place(extra[0]).removesuffix(": ") if extra else ""
+            other = f", or correct {extra[0]!r}{where and f' in {where}'}" if extra else ""
             raise InputError(
                 f"{source} has no contribution of {missing[0]}; add one, 0 if it gives nothing"
+                f"{other}"
             )
         if extra:
             raise InputError(

@@ -49,7 +49,7 @@ from fedaccord._io.numbers import (
     to_share,
 )
 from fedaccord.errors import InputError
-from fedaccord.wording import SPOKEN
+from fedaccord.wording import SPOKEN, join_with_and, pluralize
 
 # A text that a spreadsheet would run, or one that was kept from it by an apostrophe.
 FORMULA = re.compile(r" *'*[=+\-@\t\r\n＝＋－＠]")
@@ -64,6 +64,12 @@ NOTE = re.compile(
 )
 # The most words in the name of an agent; a longer text is likely a note.
 MOST_WORDS = 4
+# A cell with a letter.
+TEXT = re.compile(r"[^\W\d_]")
+# Numbers of samples have at most so many digits.
+MOST_DIGITS = 15
+# What the letters of other encodings look like in Windows-1252, as of the Macintosh: "SŸd".
+MISREAD = re.compile(r"[€ƒ…†‡ˆ‰‹•˜™›Ÿ][a-zà-ÿ]")
 MARK_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 # How files begin that are saved or sent in place of a table, and what they are.
 FOREIGN = {
@@ -99,11 +105,28 @@ class Rows:
         counts = {column for head in heads if (column := HISTOGRAMS.find_column(head))}
         if "pilot" in found or {"contribution", "accuracy"} <= found:
             return PILOTS
-        if {"agent", "label", "count"} <= counts:
+        if {"label", "count"} <= counts:
             return HISTOGRAMS
         if "contribution" in found:
             return PROPOSAL
         return HISTOGRAMS if "agent" in found and "accuracy" not in found else None
+
+    def find_names(self) -> str | None:
+        """Return the heading of the only column with texts, if it has a different one in each line.
+
+        So the agents stand in a table of label histograms, or a list, whatever their column is
+        called.
+        """
+        heads, below = self.cells[0], self.cells[1:]
+        columns = {
+            head: [row[place].casefold() if place < len(row) else "" for row in below]
+            for place, head in enumerate(heads)
+            if head
+        }
+        texts = [head for head, cells in columns.items() if any(map(TEXT.search, cells))]
+        if min(len(columns), len(below)) < 2 or len(texts) != 1 or not all(columns[texts[0]]):
+            return None
+        return texts[0] if _are_different(columns[texts[0]]) else None
 
     @property
     def document(self) -> str:
@@ -147,16 +170,14 @@ class Rows:
         """Return the columns of one table, whose kind is right."""
         places, percents, renamed = _find_columns(self, kind)
         self._check_widths()
+        if kind is PROPOSAL and (heading := self._find_names(places)):
+            places["agent"] = places.pop(heading)
+            renamed.append(f"the column {heading!r} is read as agent")
         self._check_strays(kind, places)
         notes = list(self.notes)
         if renamed:
             notes.append(f"in {self.path} {_join(renamed)}")
-        known = (*kind.needed, *kind.own)
-        for name in () if kind.labels else places:
-            if name not in known:
-                near = find_closest(name, [one for one in known if one not in places])
-                meant = f"; if it is the {near}, call it {near!r}" if near else ""
-                notes.append(f"the column {name!r} of {self.path} is not read{meant}")
+        notes += [] if kind.labels else self._note_unread(kind, places)
         rows = self.cells[1:]
         cells = {name: [row[place] for row in rows] for name, place in places.items()}
         for name in cells:
@@ -177,6 +198,52 @@ class Rows:
             percents=frozenset(percents),
             notes=notes,
         ).without_total()
+
+    def _find_names(self, places: Mapping[str, int]) -> str | None:
+        """Return the column of a proposal that names its agents under a heading of its own.
+
+        Without names the proposal is in the order of the game, and then it has no texts at all.
+
+        places: where each column stands.
+        """
+        if "agent" in places:
+            return None
+        below = {
+            name: [row[place].casefold() for row in self.cells[1:]]
+            for name, place in places.items()
+            if name not in (*PROPOSAL.needed, *PROPOSAL.own)
+        }
+        texts = [name for name, cells in below.items() if any(map(TEXT.search, cells))]
+        named = [name for name in texts if all(below[name]) and _are_different(below[name])]
+        if texts and len(named) != 1:
+            raise InputError(
+                f"{self.path} has no column 'agent', and texts in the "
+                f"{pluralize(len(texts), 'column')} {join_with_and(list(map(repr, texts)))}: call "
+                "the column with the names of the agents 'agent', and delete other texts"
+            )
+        return named[0] if named else None
+
+    def _note_unread(self, kind: TableKind, places: Mapping[str, int]) -> list[str]:
+        """Return notes on columns that are not read; refuse one that is likely misspelt.
+
+        kind: of table.
+        places: where each column stands.
+        """
+        notes = []
+        known = (*kind.needed, *kind.own)
+        free = [name for name in known if name not in places]
+        for name in places:
+            if name in known:
+                continue
+            if meant := kind.find_misspelt(name, free):
+                raise InputError(
+                    f"the column {name!r} of {self.path} is likely the {meant}: call it {meant!r}, "
+                    "or delete it"
+                )
+            near = find_closest(name, free)
+            said = f"; if it is the {near}, call it {near!r}" if near else ""
+            notes.append(f"the column {name!r} of {self.path} is not read{said}")
+        return notes
 
     def _check_kind(self, kind: TableKind) -> None:
         heads = [head for head in self.cells[0] if head]
@@ -356,7 +423,7 @@ class Sheet:
         seen: dict[str, int] = {}
         for row, name in enumerate(cells):
             if not name:
-                raise InputError(f"{self.where(row)} names no {column}; fill it in")
+                raise InputError(f"{self.where(row)} names no {column}{self._fill_name(row)}")
             if name.startswith("#") and name.endswith(("!", "?", "/A")):
                 raise InputError(f'{self.where(row)} has "{name}" for the {column}: {ERROR}')
             key = _fold(name)
@@ -372,6 +439,17 @@ class Sheet:
                     f"{self.lines[first]} {cells[first]!r}: use the same spelling everywhere"
                 )
         return tuple(dict.fromkeys(cells))
+
+    def _fill_name(self, row: int) -> str:
+        """Return what to do about a line without a name; it may be one of sums, or of units."""
+        columns = [
+            name for name in self.cells if name in ("contribution", "count") or self._is_label(name)
+        ]
+        with contextlib.suppress(InputError):
+            read = [self.numbers(name, suppressed=True) for name in columns]
+            if all(cells[row] and 2 * cells[row] == math.fsum(cells) for cells in read):
+                return f", and is the sum of the others: delete the {self.unit}"
+        return f"; fill it in, or delete the {self.unit}"
 
     def numbers(self, name: str, *, suppressed: bool = False) -> list[float]:
         """Return the numbers of a column, NaN where a cell is empty, or raise an InputError.
@@ -398,7 +476,7 @@ class Sheet:
             )
         if kind == "share":
             return self._read_share(name, row)
-        if PLAIN.fullmatch(text):
+        if PLAIN.fullmatch(text) and len(text) <= MOST_DIGITS:
             return float(text)
         what = self.describe(name, row)
         if text.endswith(("%", "‰")):
@@ -407,6 +485,11 @@ class Sheet:
         if value < 0:
             raise InputError(
                 f"{what} is negative ({value:.15g}): give a number that is zero or more"
+            )
+        if kind == "count" and value >= 10**MOST_DIGITS:
+            raise InputError(
+                f'{what} reads "{shorten(text)}", which is more than anyone has: write the number '
+                "of samples"
             )
         if kind == "count" and math.isclose(value, round(value)):
             # A formula leaves 420.00000000000006 where it means 420.
@@ -555,6 +638,10 @@ def name_cell(place: int, line: int) -> str:
 def is_total(name: str) -> bool:
     """Return whether a line or a label is called like one that sums up the others."""
     return _fold(name).rstrip(":.") in TOTALS
+
+
+def _are_different(names: Sequence[str]) -> bool:
+    return len(set(names)) == len(names)
 
 
 def _is_long(text: str) -> bool:
@@ -798,6 +885,10 @@ def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[
     path: its name, for messages.
     strict: whether to refuse what is neither UTF-8 nor UTF-16, as for data that is learned from.
     """
+    if data.startswith(b"\xd0\xcf\x11\xe0") and "EncryptedPackage".encode("utf-16-le") in data:
+        raise InputError(
+            f"{path} has a password: remove the password in the spreadsheet, and save it again"
+        )
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise InputError(f"{path} is a workbook of an old Excel; save it as .xlsx or as CSV")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -816,8 +907,15 @@ def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[
         text = data.decode("cp1252")
     except ValueError:
         raise InputError(f"{path} is not a text file in UTF-8; save it as one") from None
+    words = re.findall(r"[^\s,;|\"]*[^\x00-\x7f][^\s,;|\"]*", text)
+    if strange := next(filter(MISREAD.search, words), None):
+        raise InputError(
+            f"{path} is not in UTF-8, and not in Windows-1252, in which it names {strange!r}: save "
+            "it as CSV in UTF-8"
+        )
     return text, (
-        f"{path} is not in UTF-8 and is read as Windows-1252: look whether names are right",
+        f"{path} is not in UTF-8 and is read as Windows-1252: look whether names are right, as "
+        f"{shorten(words[0])!r}",
     )
 
 
