@@ -17,7 +17,8 @@ from xml.etree.ElementTree import ParseError
 from fedaccord._checks import suggest
 from fedaccord._io.files import replacing
 from fedaccord._io.numbers import Date, Exact, Merged, Suspicion
-from fedaccord._io.table import MOST_ABOVE, name_cell
+from fedaccord._io.rows import MOST_ABOVE
+from fedaccord._io.sheet import name_cell
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
 from fedaccord.wording import join_with_and, pluralize

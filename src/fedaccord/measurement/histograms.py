@@ -22,7 +22,8 @@ from fedaccord._checks import (
 )
 from fedaccord._io.kinds import HISTOGRAMS
 from fedaccord._io.numbers import Suspicion
-from fedaccord._io.table import Rows, read_rows
+from fedaccord._io.rows import Rows
+from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.measurement.label_counts import SWAP, read_counts

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from fedaccord._checks import Matrix, find_slip
 from fedaccord._io.kinds import HISTOGRAMS, NOUN, has_no_counts, simplify
 from fedaccord._io.numbers import PLAIN, SUPPRESSED, Suspicion, find_middle, shorten
-from fedaccord._io.table import Rows, Sheet, is_total
+from fedaccord._io.rows import Rows
+from fedaccord._io.sheet import Sheet, is_total
 from fedaccord.errors import InputError
 from fedaccord.wording import count, format_samples, pluralize
 

@@ -25,7 +25,10 @@ from fedaccord._checks import (
 )
 from fedaccord._io.kinds import FAILED, OWN, PILOTS, has_no_counts
 from fedaccord._io.numbers import Merged, Suspicion
-from fedaccord._io.table import Rows, Sheet, format_table, read_rows, write_table
+from fedaccord._io.rows import Rows
+from fedaccord._io.sheet import Sheet
+from fedaccord._io.table import read_rows
+from fedaccord._io.writing import format_table, write_table
 from fedaccord.errors import InputError
 from fedaccord.wording import count, pluralize
 

@@ -16,7 +16,7 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.wording import join_with_and, pluralize
 
 if TYPE_CHECKING:
-    from fedaccord._io.table import Rows
+    from fedaccord._io.rows import Rows
     from fedaccord.games.base import Game
     from fedaccord.games.linear import LinearGame
     from fedaccord.games.rows import RowGame
