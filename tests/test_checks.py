@@ -73,6 +73,8 @@ def test_a_name_that_is_not_known_gets_the_closest_or_all() -> None:
 def test_capitals_do_not_count_in_what_is_close() -> None:
     assert find_closest("CITY", ["Rural", "City"]) == "City"
     assert find_closest("xyz", ["Rural", "City"]) is None
+    assert find_closest("Sued", ["Öst", "Süd"]) == "Süd"
+    assert find_closest("Koln-Muhlheim", ["Nord", "Köln-Mühlheim"]) == "Köln-Mühlheim"
     assert suggest("citty", ["Rural", "City"]) == "; did you mean City?"
     assert suggest("xyz", ["Rural", "City"]) == ""
 

@@ -39,6 +39,8 @@ CLOSEST_AMONG = 1_000
 CLOSEST_LENGTH = 100
 # A misspelling is of a word of so many letters, and so much like it.
 SLIP_LENGTH, SLIP_LIKENESS = 4, 0.8
+# How umlauts are written where a keyboard has none; casefold() does the same for ß.
+UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 # Spaces that do not break or are thin, as programs put them into names.
 SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ")
 
@@ -163,10 +165,14 @@ def check_known(given: Iterable[str], known: Iterable[str], complaint: str) -> N
 
 
 def find_closest(name: object, known: Sequence[str]) -> str | None:
-    """Return the name that somebody probably meant, if one is close; capitals do not count."""
-    folded = {other.casefold(): other for other in known[:CLOSEST_AMONG]}
-    found = difflib.get_close_matches(str(name).casefold()[:CLOSEST_LENGTH], list(folded), n=1)
+    """Return the name that somebody probably meant, if one is close; Sued is Süd, or SÜD."""
+    folded = {_fold(other): other for other in known[:CLOSEST_AMONG]}
+    found = difflib.get_close_matches(_fold(str(name))[:CLOSEST_LENGTH], list(folded), n=1)
     return folded[found[0]] if found else None
+
+
+def _fold(name: str) -> str:
+    return clean_name(name).casefold().translate(UMLAUTS)
 
 
 def find_slip(name: str, known: Sequence[str]) -> str | None:
@@ -177,7 +183,7 @@ def find_slip(name: str, known: Sequence[str]) -> str | None:
     near = find_closest(name, known)
     if near is None:
         return None
-    one, other = name.casefold(), near.casefold()
+    one, other = _fold(name), _fold(near)
     words, others = one.split(), other.split()
     if len(words) == len(others):
         apart = [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]

@@ -96,7 +96,7 @@ class Allocation(Displayed):
     def save(self, path: str | Path) -> None:
         """Write JSON, CSV or a workbook, by the file's name, replacing the file in one step."""
         if Path(path).suffix in (".csv", ".xlsx"):
-            from fedaccord._io.table import write_table
+            from fedaccord._io.writing import write_table
 
             columns: dict[str, Any] = {"contribution": _write_whole(self.contributions)}
             # Without names no column of them: made-up ones would not match any game's.
@@ -199,10 +199,13 @@ class Allocation(Displayed):
             raise InputError(
                 f"{self.place(extra[0])}{extra[0]} is not a member; did you mean {meant}?"
             )
+        source: str = getattr(self, "_source", "the allocation")
         if missing:
-            source: str = getattr(self, "_source", "the allocation")
+            where = self.place(extra[0]).removesuffix(": ") if extra else ""
+            other = f", or correct {extra[0]!r}{where and f' in {where}'}" if extra else ""
             raise InputError(
                 f"{source} has no contribution of {missing[0]}; add one, 0 if it gives nothing"
+                f"{other}"
             )
         if extra:
             raise InputError(

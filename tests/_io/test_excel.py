@@ -102,6 +102,10 @@ def test_the_first_sheet_is_read_unless_another_is_named(tmp_path):
     assert Allocation.load(path, sheet="Sheet 1").notes == ()
     with pytest.raises(InputError, match=r"no sheet 'Sheet1'; did you mean Sheet 1\?"):
         Allocation.load(path, sheet="Sheet1")
+    with pytest.raises(InputError, match="; its sheets are 'Sheet 0' and 'Sheet 1': name one of"):
+        Allocation.load(path, sheet="Plan")
+    with pytest.raises(InputError, match="has only the sheet 'Sheet 0': leave --sheet out"):
+        Allocation.load(book(tmp_path, [["a"]], name="one.xlsx"), sheet="Plan")
 
 
 def test_a_workbook_is_told_by_its_content(tmp_path):

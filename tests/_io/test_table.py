@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
-from fedaccord._io.table import name_cell, read_rows, write_table
+from fedaccord._io.sheet import name_cell
+from fedaccord._io.table import read_rows
+from fedaccord._io.writing import write_table
 from fedaccord.errors import InputError
 from fedaccord.measurement.histograms import Histograms
 from fedaccord.measurement.pilots import PilotTable
@@ -98,7 +100,7 @@ def test_a_sheet_has_columns_with_their_places(tmp_path):
     assert sheet.column("none") == ["", "", ""]
     assert sheet.names("agent") == ("a", "b")
     assert sheet.where(2).startswith("line 4 of ")
-    with pytest.raises(InputError, match=r"^line 3 of .* names no Note; fill it in$"):
+    with pytest.raises(InputError, match=r"^line 3 of .* no Note; fill it in, or delete the line$"):
         sheet.names("Note")
 
 
@@ -584,11 +586,81 @@ def test_a_heading_in_the_words_of_the_user_is_not_translated(tmp_path):
 
 
 def test_a_column_that_is_not_read_is_noted(tmp_path):
-    text = "pilot,agent,contribution,accuracy,limt,beds\n1,A,10,0.8,20,5\n"
+    text = "pilot,agent,contribution,accuracy,lim,beds\n1,A,10,0.8,20,5\n"
     first, second = sheet_of(tmp_path, text).notes
-    assert first.startswith("the column 'limt' of ")
+    assert first.startswith("the column 'lim' of ")
     assert first.endswith(" is not read; if it is the limit, call it 'limit'")
     assert second.startswith("the column 'beds' of ") and second.endswith(" is not read")
+
+
+@pytest.mark.parametrize(
+    ("heading", "meant"), [("limt", "limit"), ("validaton", "validation"), ("Gaol", "goal")]
+)
+def test_a_column_that_is_likely_misspelt_is_refused(tmp_path, heading, meant):
+    text = f"pilot,agent,contribution,accuracy,{heading}\n1,A,10,0.8,20\n"
+    said = rf"^the column '{heading}' of .* is likely the {meant}: call it '{meant}', or delete it$"
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Haus,contribution\nMill,579\nHill,145\n", ["Mill", "Hill"]),
+        ("Haus,contribution\nMill,579\nHill,145\nSumme,724\n", ["Mill", "Hill"]),
+        ("Haus,note,contribution\nMill,,579\nHill,new,145\n", ["Mill", "Hill"]),
+        ("old,contribution\n600,579\n100,145\n", ["", ""]),
+    ],
+)
+def test_a_proposal_has_its_names_in_a_column_of_texts(tmp_path, text, names):
+    sheet = sheet_of(tmp_path, text, PROPOSAL)
+    assert sheet.column("agent") == names
+    assert any("'Haus' is read as agent" in note for note in sheet.notes) == any(names)
+
+
+@pytest.mark.parametrize("text", ["A,B,contribution\nx,y,5\nz,v,6\n", "A,contribution\nx,5\nx,6\n"])
+def test_texts_that_may_be_no_names_are_refused_in_a_proposal(tmp_path, text):
+    with pytest.raises(
+        InputError, match=r"no column 'agent', and texts in the columns? 'A'.*: call"
+    ):
+        sheet_of(tmp_path, text, PROPOSAL)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (",13\n", r"^line 4 of .* names no agent, and is the sum of the others: delete the line$"),
+        (",12\n", r"^line 4 of .* names no agent; fill it in, or delete the line$"),
+    ],
+)
+def test_a_line_without_a_name_may_be_a_sum(tmp_path, text, said):
+    sheet = sheet_of(tmp_path, "agent,contribution\nA,5\nB,8\n" + text, PROPOSAL)
+    with pytest.raises(InputError, match=said):
+        sheet.names("agent")
+
+
+def test_names_in_the_encoding_of_another_system_are_named_or_refused(tmp_path):
+    table = "agent,contribution\nNord,5\nKöln,8\n"
+    [note] = read_rows(written(tmp_path, table.encode("mac-roman"))).notes
+    assert note.endswith(": look whether names are right, as 'Kšln'")
+    table = table.replace("Köln", "Süd")
+    with pytest.raises(InputError, match="it names 'SŸd': save it as CSV in UTF-8"):
+        read_rows(written(tmp_path, table.encode("mac-roman")))
+    table = "agent,contribution\nŠumava “Süd”,5\nSt. Mary’s – Nord,8\nŒuvre,€ 5\n"
+    assert read_rows(written(tmp_path, table.encode("cp1252"))).cells[1][0] == "Šumava “Süd”"
+
+
+# The first sector of an OLE2 file, and the directory in which Excel names what it has encrypted.
+OLE2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".ljust(512, b"\0")
+
+
+def test_a_workbook_with_a_password_is_told_from_an_old_one(tmp_path):
+    entries = ("Root Entry", "EncryptionInfo", "EncryptedPackage")
+    directory = b"".join(entry.encode("utf-16-le").ljust(128, b"\0") for entry in entries)
+    with pytest.raises(InputError, match="has a password: remove the password"):
+        read_rows(written(tmp_path, OLE2 + directory, "table.xlsx"))
+    with pytest.raises(InputError, match=r"old Excel; save it as \.xlsx or as CSV"):
+        read_rows(written(tmp_path, OLE2 + "Workbook".encode("utf-16-le"), "table.xls"))
 
 
 def test_counts_in_per_cent_are_refused(tmp_path):

@@ -202,6 +202,7 @@ def test_a_measured_game_whose_goal_is_too_high_ends_with_one(table, tmp_path):
         ("", "is empty"),
         ("\n\n", "is empty"),
         ("who,size\nA,3\n", "is neither a table of pilots"),
+        ("who,size\nA,3\nB,4\n", "no column 'agent': rename 'who' in line 1 to agent if it"),
         ("Essai,Lieu,Cas,Succès\n1,A,5,0.5\n", "in line 1 to pilot, agent, contribution and acc"),
         ("pilot,agent,contribution,accuracy\n", "nothing below"),
         ("pilot,agent,contribution,accuracy,goal\n1,A,nan,0.5,0.5\n", "contribution of A"),

@@ -1,12 +1,16 @@
 """Label histograms: read, what samples are worth by them, and the game they make."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fedaccord import DiscoveryGame, solve_stable
 from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
+from fedaccord._io.numbers import Suspicion
 from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.measurement.histograms import Histograms
@@ -109,7 +113,11 @@ def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
         ("agent,a,b\nx,0,\n", "no agent has samples"),
         ("agent,a\nx,2.5\n", "count of a of x in line 2 .* is 2.5: write a whole number"),
         ("agent,a\nx,1.000\n", "can be 1000 or 1: write 1000"),
-        ("agent,a,b,c\nx,1e308,2,1e308\n", "count of a of x is too large"),
+        (f"agent,a,b\nx,{10**20},2\n", "count of a of x in line 2 .* more than anyone has: write"),
+        ("agent,a,b\nx,unter 11,2\n", 'reads "unter 11": write <11, without the word'),
+        ("agent,a,b\nx,at most 10,2\n", 'reads "at most 10": write ≤10, without the word'),
+        ("agent,a,Notiz\nx,2,ok\n", "reads \"ok\": .* If 'Notiz' is no label, delete the column$"),
+        ("agent,a,Hausnummer\nx,2,3\n", "'Hausnummer' .* no counts of samples: delete it"),
         ("agent,a,b,total\nx,1,2,4\n", "line 2 .* 4 in the column 'total', .* sum to 3"),
         ("agent,a,count\nx,1,2\n", "column for the count and none for the label"),
         ("agent,contribution\nx,5\n", "is a table of contributions, .*fedaccord check"),
@@ -136,7 +144,8 @@ def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
         ("agent,flu,Flu\nA,5,4\nB,4,1\n", "has the labels 'flu' and 'Flu': use the same spelling"),
         (
             "agent,flu,ok,all cases\nA,5,4,9\nB,4,1,5\n",
-            "the column 'all cases' of .* is the sum of the others in every line: delete it",
+            "the column 'all cases' of .* is the sum of the others in every line: call it 'limit' "
+            "if it is the limit, or delete it$",
         ),
     ],
 )
@@ -209,6 +218,98 @@ def test_a_last_line_with_a_known_name_is_left_out(tmp_path: Path, name: str) ->
 )
 def test_an_agent_may_be_as_large_as_some_others(tmp_path: Path, text: str) -> None:
     assert len(Histograms.load(written(tmp_path, text)).agents) == text.count("\n") - 1
+
+
+def test_the_sum_of_two_hospitals_is_refused_and_in_examples_doubted(tmp_path: Path) -> None:
+    text = "agent,flu,ill\nA,150,400\nB,700,120\nVerbund,850,520\n"
+    with pytest.raises(InputError, match=r"^line 4 of .*, 'Verbund', is the sum of the others"):
+        Histograms.load(written(tmp_path, text))
+    for chance in (
+        "agent,flu,ill\nA,5,4\nB,7,1\nC,12,5\n",
+        "agent,flu,ill\nA,100,300\nB,200,600\nC,300,900\n",
+    ):
+        [doubt] = (
+            note
+            for note in Histograms.load(written(tmp_path, chance)).notes
+            if isinstance(note, Suspicion)
+        )
+        assert doubt.endswith(
+            "'C', is the sum of the others for every label: delete the line if it is a total"
+        )
+
+
+@pytest.mark.parametrize(
+    ("heading", "meant"), [("Limt", "limit"), ("neeed", "need"), ("Requirment", "need")]
+)
+def test_a_misspelt_limit_is_no_label(tmp_path: Path, heading: str, meant: str) -> None:
+    text = f"agent,clear,ill,{heading}\nA,5,4,300\nB,7,1,200\n"
+    said = rf"^the column '{heading}' of .* is likely the {meant}: call it '{meant}', delete it, or"
+    with pytest.raises(InputError, match=said):
+        Histograms.load(written(tmp_path, text))
+    found = Histograms.load(written(tmp_path, text.replace(heading, f"{heading} cases")))
+    assert found.labels == ("clear", "ill", f"{heading} cases")
+
+
+@pytest.mark.parametrize("label", ["goat", "Coat", "weed", "mint", "mine", "boat", "lime"])
+def test_a_label_may_be_like_a_heading(tmp_path: Path, label: str) -> None:
+    text = f"agent,clear,{label}\nA,5,4\nB,7,1\n"
+    assert Histograms.load(written(tmp_path, text)).labels == ("clear", label)
+
+
+def test_a_label_stands_next_to_the_others(tmp_path: Path) -> None:
+    text = "agent,clear,ill,need,Deckel\nA,5,4,9,300\nB,7,1,9,200\n"
+    said = (
+        "^the column 'Deckel' of .* stands apart from the labels: delete it, or call it 'limit', "
+        "or move it next to 'ill' if it is a label$"
+    )
+    with pytest.raises(InputError, match=said):
+        Histograms.load(written(tmp_path, text))
+    apart = text.replace("Deckel", "total").replace(",300", ",9").replace(",200", ",8")
+    assert Histograms.load(written(tmp_path, apart)).labels == ("clear", "ill")
+    first = "agent,limit,clear,ill,need\nA,9,5,4,9\nB,8,7,1,9\n"
+    assert Histograms.load(written(tmp_path, first)).labels == ("clear", "ill")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        # Numbers of telephones with and without an area code, of institutions, and dates.
+        (2211234, 8912345, 3099887),
+        (2211234567, 891234567, 309988776),
+        (260530103, 260911234, 261100033),
+        (45964, 45964, 45965),
+    ],
+)
+def test_numbers_far_above_all_counts_are_no_label(tmp_path: Path, cells: tuple[int, ...]) -> None:
+    counts = ("1500,500", "350,1950", "150,120")
+    lines = (f"{n},{few},{many}\n" for n, few, many in zip("ABC", counts, cells, strict=True))
+    text = "agent,clear,ill,IKX\n" + "".join(lines)
+    with pytest.raises(InputError, match=r"^the column 'IKX' of .* far above all others, like"):
+        Histograms.load(written(tmp_path, text))
+    assert Histograms.load(written(tmp_path, text.replace("IKX", "IKX cases"))).labels[2:]
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_unlike_hospitals_are_never_refused(tmp_path_factory: Any, data: st.DataObject) -> None:
+    """Most samples may be of one label, as in screening, and hospitals differ a thousandfold."""
+    agents, labels = data.draw(st.integers(2, 6)), data.draw(st.integers(2, 5))
+    usual = [data.draw(st.sampled_from([5, 90, 9_000, 200_000])) for _ in range(labels)]
+    sizes = [data.draw(st.sampled_from([0.2, 1, 1, 4])) for _ in range(agents)]
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    counts = rng.poisson(np.outer(sizes, usual) * rng.lognormal(0, 0.5, (agents, labels))) + 1
+    lines = [",".join(["agent", *(f"label {n}" for n in range(labels))])]
+    lines += [",".join([f"H{n}", *map(str, row)]) for n, row in enumerate(counts.tolist())]
+    path = written(tmp_path_factory.mktemp("drawn"), "\n".join(lines) + "\n")
+    assert Histograms.load(path).counts.tolist() == counts.tolist()
+
+
+@pytest.mark.parametrize("most", [(100_000, 99_000, 101_000), (5_000, 5_001, 5_002)])
+def test_a_common_label_may_be_as_common_everywhere(tmp_path: Path, most: tuple[int, ...]) -> None:
+    few = (20, 300, 45)
+    lines = (f"{n},{one},{other}\n" for n, one, other in zip("ABC", most, few, strict=True))
+    text = "agent,clear,ill\n" + "".join(lines)
+    assert Histograms.load(written(tmp_path, text)).size == 3
 
 
 def test_withheld_counts_leave_a_sum_some_room(tmp_path: Path) -> None:
@@ -330,7 +431,10 @@ def test_a_heading_may_say_what_is_counted(tmp_path: Path, heading: str, field: 
 
 def test_what_was_read_is_noted(tmp_path: Path) -> None:
     path = written(tmp_path, WIDE)
-    said = f"read 2 agents and 3 labels from {path}: clear, pneumonia and fracture"
+    said = (
+        f"read 2 agents and 3 labels from {path}: the agents City and Rural, and the labels clear, "
+        "pneumonia and fracture"
+    )
     assert Histograms.load(path).notes[0] == said
     heads = ",".join(f"L{n}" for n in range(1, 15))
     found = Histograms.load(written(tmp_path, f"agent,{heads}\nA,1{',' * 13}\n"))

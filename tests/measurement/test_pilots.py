@@ -384,3 +384,40 @@ def test_names_of_pilots_are_joined_and_go_on_where_both_tables_have_one() -> No
     assert odd.joined(again).names == ("3", "x", "4")
     with pytest.raises(InputError, match="names must be 2 different names, one per pilot"):
         PilotTable(["a"], [[5], [6]], [[0.5], [0.6]], names=["x", "x"])
+
+
+def made_of(heading: str, cells: tuple[str, str]) -> str:
+    first, *rest = (
+        TEXT.replace(",limit", f",{heading}").replace("400,900", f"400,{cells[0]}").split("\n")
+    )
+    return "\n".join([first, *(line.replace("0.75,,,", f"0.75,,{cells[1]},") for line in rest)])
+
+
+def test_a_column_that_looks_like_limits_is_refused(tmp_path: Path) -> None:
+    said = (
+        "^the column 'Deckel' of .* has one whole number for each agent, and is not read: call it "
+        "'limit' if it is that, or delete it$"
+    )
+    for cells in (("900", "300"), ("100", "200"), ("60", "80")):
+        with pytest.raises(InputError, match=said):
+            PilotTable.load(written(tmp_path, made_of("Deckel", cells)))
+
+
+@pytest.mark.parametrize(
+    ("heading", "cells"), [("epochs", ("5", "5")), ("rank", ("1", "2")), ("Betten", ("900", "300"))]
+)
+def test_another_number_of_each_agent_is_noted(
+    tmp_path: Path, heading: str, cells: tuple[str, str]
+) -> None:
+    [note] = PilotTable.load(written(tmp_path, made_of(heading, cells))).notes[:1]
+    assert note.startswith(f"the column {heading!r} of ") and "is not read" in note
+
+
+@pytest.mark.parametrize(("slip", "meant"), [("Sued", "Süd"), ("Klinik am Fluss", "Süd")])
+def test_two_names_that_share_the_pilots_are_one_agent(
+    tmp_path: Path, slip: str, meant: str
+) -> None:
+    text = TEXT.replace("Rural", "Süd") + f"3,City,5,0.7,,,,\n3,{slip},5,0.6,,,,\n"
+    said = f"^line 7 of .* names {slip}, which is not in every pilot; did you mean {meant}\\?$"
+    with pytest.raises(InputError, match=said):
+        PilotTable.load(written(tmp_path, text))

@@ -17,7 +17,8 @@ from xml.etree.ElementTree import ParseError
 from fedaccord._checks import suggest
 from fedaccord._io.files import replacing
 from fedaccord._io.numbers import Date, Exact, Merged, Suspicion
-from fedaccord._io.table import MOST_ABOVE, name_cell
+from fedaccord._io.rows import MOST_ABOVE
+from fedaccord._io.sheet import name_cell
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError
 from fedaccord.wording import join_with_and, pluralize
@@ -47,7 +48,12 @@ def read_workbook(
     sheets = [one for one in values.worksheets if one.sheet_state == "visible"]
     titles = [one.title for one in values.worksheets]
     if sheet is not None and sheet not in titles:
-        meant = suggest(sheet, titles) or f"; there are {', '.join(titles)}"
+        named = join_with_and([repr(title) for title in titles])
+        meant = suggest(sheet, titles) or (
+            f"; its sheets are {named}: name one of them"
+            if len(titles) > 1
+            else f"; the workbook has only the sheet {named}: leave --sheet out"
+        )
         raise InputError(f"{path} has no sheet {sheet!r}{meant}")
     if not sheets:
         raise InputError(f"{path} has no sheet with cells; save the table as one, or as CSV")

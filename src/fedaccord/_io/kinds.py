@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from fedaccord._checks import find_slip
 
 Type = Literal["name", "count", "amount", "share"]
 
@@ -36,14 +38,23 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "label": ("labels", "class", "diagnosis", "category", "klasse", "diagnose"),
     "contribution": (
         *("contributions", "cases", "samples", "n", "patients", "given", "gives"),
-        *("fälle", "anzahl"),
+        *("cases given", "fälle", "patienten", "anzahl", "anzahl fälle", "beitrag"),
     ),
     "reserve": ("reserves",),
-    "count": ("counts", "cases", "samples", "n", "patients", "fälle", "anzahl"),
-    "validation": ("validation size", "validation points", "validation cases", "validierung"),
-    "limit": ("limits", "available", "max", "maximum", "grenze", "verfügbar"),
+    "count": (
+        *("counts", "cases", "samples", "n", "patients", "fälle", "patienten", "anzahl"),
+        "anzahl fälle",
+    ),
+    "validation": (
+        *("validation size", "validation points", "validation cases", "n val", "test cases"),
+        *("validierung", "testfälle"),
+    ),
+    "limit": (
+        *("limits", "available", "max", "maximum", "capacity", "grenze", "obergrenze"),
+        *("verfügbar", "verfügbare"),
+    ),
     "minimum": ("minimums", "min"),
-    "need": ("needs", "needed", "bedarf"),
+    "need": ("needs", "needed", "required", "requirement", "requirements", "bedarf", "benötigt"),
     "cost": ("costs", "price", "kosten"),
     "accuracy": ("accuracies", "acc", "genauigkeit"),
     "goal": ("goals", "target", "target accuracy", "ziel"),
@@ -67,10 +78,13 @@ NO_LABELS = frozenset(
         *("postcode", "postal code", "zip", "zip code", "plz"),
     )
 )
+NO_LABEL = re.compile(r"(?:nummer|\bnumber|\bnr|\bid|datum|\bdate)\.?$")
+# The shortest heading of which others are likely misspellings: "goat" is a label, and no goal.
+LEAST_LETTERS = 4
 # Columns of numbers of samples or of prices, and what a heading may say of that besides: what is
 # counted, or the unit, as in "max cases", "cases available" or "cost per case (EUR)".
 COUNTED = ("validation", "limit", "minimum", "need", "cost")
-NOUN = "(?:cases|samples|patients|fälle)"
+NOUN = "(?:cases|samples|patients|fälle|patienten)"
 BESIDES = re.compile(
     rf"^{NOUN} | {NOUN}$| (?:per|pro|je) (?:case|sample|patient|fall)$"
     rf"| ?[(\[](?:{NOUN}|n|€|eur|euro|\$|usd)[)\]]$"
@@ -122,12 +136,23 @@ class TableKind:
 
     def find_column(self, heading: str) -> str | None:
         """Return the column that a heading means, if there is one."""
-        words = simplify(heading)
+        words = simplify(heading).rstrip(".")
         known = (*self.needed, *self.own)
         found = next((column for column in known if words in self.headings(column)), None)
         bare = BESIDES.sub("", BESIDES.sub("", words, count=1), count=1).rstrip(".")
         counted = (column for column in known if column in COUNTED)
         return found or next((name for name in counted if bare in self.headings(name)), None)
+
+    def find_misspelt(self, heading: str, among: Iterable[str]) -> str | None:
+        """Return the column of which a heading is likely a misspelling, if there is one.
+
+        among: the columns that it may mean.
+        """
+        for column in among:
+            known = [words for words in self.headings(column) if len(words) >= LEAST_LETTERS]
+            if find_slip(simplify(heading), known):
+                return column
+        return None
 
 
 PILOTS = TableKind(
@@ -159,8 +184,14 @@ MEMBERS = TableKind(
     ("goal", "validation", "minimum", "cost"),
     "agent,limit",
     "'fedaccord pilots {path}' takes it",
-    also={"limit": ("cases", "samples", "n", "patients", "fälle", "anzahl")},
+    also={"limit": SYNONYMS["count"][1:]},
 )
+
+
+def has_no_counts(heading: str) -> bool:
+    """Return whether a heading is that of numbers that count no samples, as of a telephone."""
+    words = simplify(heading)
+    return bool({words, words.rstrip(".")} & NO_LABELS or NO_LABEL.search(words))
 
 
 def simplify(heading: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from fedaccord._checks import as_numbers
-from fedaccord._io.kinds import Type
+from fedaccord._io.kinds import TYPES, Type
 from fedaccord.errors import InputError
 
 # Spaces and quotes that stand between thousands, a minus that is no hyphen, and signs of no width.
@@ -28,6 +28,12 @@ DECIMAL = re.compile(
 )
 # A count that was withheld because it is small, as <11.
 SUPPRESSED = re.compile(r"(<=|<|≤)\s*([0-9]{1,6})\*?")
+# A bound on a count in words.
+SAID_BOUND = re.compile(
+    r"(?:(?P<below>unter|under|below|less than|fewer than|weniger als)"
+    r"|(?:höchstens|at most|up to|bis zu|max\.?)) ?(?P<number>[0-9]{1,6})",
+    re.IGNORECASE,
+)
 # What is only a bound, as <0.8.
 BOUND = re.compile(r"[<>≤≥]=?\s*[0-9.,]+\s*%?")
 # A date that a spreadsheet made of a number, as 03.04.2026, Apr 03 or 3. Mai.
@@ -230,7 +236,11 @@ def _find_remedy(text: str, column: str) -> str:
         return ERROR
     if SUPPRESSED.fullmatch(text):
         return "a count that is withheld cannot be used here; write the number itself"
-    if BOUND.fullmatch(text):
+    if said := SAID_BOUND.fullmatch(text):
+        sign = "<" if said["below"] else "≤"
+        if column == "count" or column not in TYPES:
+            return f"write {sign}{said['number']}, without the word"
+    if said or BOUND.fullmatch(text):
         empty = ", or leave the cell empty" if column != "contribution" else ""
         return f"a bound cannot be used; write the number itself{empty}"
     if DATE.fullmatch(text):

@@ -18,7 +18,7 @@ from typing import Any
 
 from fedaccord._checks import is_real
 from fedaccord._io.files import read_json
-from fedaccord._io.table import Rows
+from fedaccord._io.rows import Rows
 from fedaccord.errors import InputError
 
 # What NVFlare calls all sites together.

@@ -28,7 +28,7 @@ from fedaccord.report.terminal import complain, interruptible, progress
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fedaccord._io.table import Rows
+    from fedaccord._io.rows import Rows
     from fedaccord.allocation import Allocation
     from fedaccord.check import Check
     from fedaccord.games.base import Game

@@ -14,7 +14,7 @@ from fedaccord.wording import count, join_with_and, pluralize
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fedaccord._io.table import Rows
+    from fedaccord._io.rows import Rows
 
 
 class Written(Enum):

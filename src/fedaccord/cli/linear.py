@@ -19,7 +19,7 @@ from fedaccord.planning.basis import Source, Wanted, read_priced_game, set_limit
 from fedaccord.report.terminal import complain, interruptible, progress
 
 if TYPE_CHECKING:
-    from fedaccord._io.table import Rows
+    from fedaccord._io.rows import Rows
     from fedaccord.equilibria.result import Solution
     from fedaccord.games.linear import LinearGame
     from fedaccord.measurement.measures import GoalsMeasurement

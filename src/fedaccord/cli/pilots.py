@@ -41,7 +41,7 @@ from fedaccord.report.terminal import complain, emit_text, interruptible, progre
 from fedaccord.wording import count
 
 if TYPE_CHECKING:
-    from fedaccord._io.table import Rows
+    from fedaccord._io.rows import Rows
     from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.to_run import Members, PilotList
     from fedaccord.planning.next_pilots import NextPilots

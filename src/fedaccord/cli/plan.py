@@ -61,7 +61,7 @@ from fedaccord.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fedaccord._io.table import Rows
+    from fedaccord._io.rows import Rows
     from fedaccord.federation.algorithms.base import Algorithm
     from fedaccord.federation.runs.engines import Source as Federations
     from fedaccord.games.linear import LinearGame

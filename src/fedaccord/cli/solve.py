@@ -31,7 +31,7 @@ from fedaccord.report.terminal import complain, interruptible, progress
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fedaccord._io.table import Rows
+    from fedaccord._io.rows import Rows
     from fedaccord.equilibria.result import Solution, SolvedGame
     from fedaccord.games.base import Game
     from fedaccord.games.kept import KeptData

@@ -22,7 +22,8 @@ from fedaccord._checks import (
 )
 from fedaccord._io.kinds import HISTOGRAMS
 from fedaccord._io.numbers import Suspicion
-from fedaccord._io.table import Rows, read_rows
+from fedaccord._io.rows import Rows
+from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.measurement.label_counts import SWAP, read_counts
@@ -252,7 +253,8 @@ class Histograms:
         labels, counts = read_counts(sheet, agents, own["limits"])
         said = (
             f"read {count(len(agents), 'agent')} and {count(len(labels), 'label')} from "
-            f"{rows.path}: {name_few(labels, MOST_NAMED)}"
+            f"{rows.path}: the agents {name_few(agents, MOST_NAMED)}, and the labels "
+            f"{name_few(labels, MOST_NAMED)}"
         )
         try:
             return cls(agents, labels, counts, **own, notes=[said, *sheet.notes])

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Matrix, find_slip
-from fedaccord._io.kinds import HISTOGRAMS, NO_LABELS, simplify
-from fedaccord._io.numbers import SUPPRESSED, Suspicion, find_middle, shorten
-from fedaccord._io.table import Rows, Sheet, is_total
+from fedaccord._io.kinds import HISTOGRAMS, NOUN, has_no_counts, simplify
+from fedaccord._io.numbers import PLAIN, SUPPRESSED, Suspicion, find_middle, shorten
+from fedaccord._io.rows import Rows
+from fedaccord._io.sheet import Sheet, is_total
 from fedaccord.errors import InputError
 from fedaccord.wording import count, format_samples, pluralize
 
@@ -28,6 +29,13 @@ SWAP = "swap rows and columns, so that each agent has a row and each label a col
 MOST_COMPARED = 100
 # So many numbers that count up from 1 are likely the numbers of the rows.
 LEAST_NUMBERED = 3
+# Of three agents one can be the sum of the others by chance if its counts have fewer digits in all.
+LEAST_DIGITS = 5
+# Larger counts than this are of telephone numbers, if other labels have few.
+MOST_COUNTED = 10**6
+# Numbers from here on, that differ by less than this while other columns differ by more, are dates
+# or codes; people count off samples in round numbers.
+LEAST_DATE, MOST_ALIKE, LEAST_UNLIKE, ROUND = 10_000, 0.03, 0.3, 100
 # What a table says of each label: NaN where a cell is empty, and how far off a count may be that
 # was withheld.
 Counts: TypeAlias = tuple[tuple[str, ...], Matrix, Matrix]
@@ -157,8 +165,18 @@ def _read_cells(sheet: Sheet, columns: Sequence[str]) -> tuple[Matrix, Matrix]:
                     "like a telephone number or a postcode and unlike a count: "
                     f"{remedy}write the count without such zeros"
                 )
-    read = [sheet.numbers(name, suppressed=True) for name in columns]
+    read = [_read_column(sheet, name) for name in columns]
     return np.array(read).T, np.array(room).T
+
+
+def _read_column(sheet: Sheet, name: str) -> list[float]:
+    """Return the counts of a column, or say that one without any number may be no label."""
+    try:
+        return sheet.numbers(name, suppressed=True)
+    except InputError as error:
+        if name == "count" or any(map(PLAIN.fullmatch, sheet.column(name))):
+            raise
+        raise InputError(f"{error}. If {name!r} is no label, delete the column") from None
 
 
 def _note_withheld(sheet: Sheet, columns: Sequence[str]) -> None:
@@ -187,6 +205,8 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
             f"{sheet.where(row)} is the second of {owners[row]}; join the two, or delete a copy"
         )
     counts, room = _read_cells(sheet, labels)
+    _refuse_identifiers(sheet, labels, counts)
+    _refuse_apart(sheet, labels)
     for label, column in zip(labels, counts.T, strict=True):
         if len(column) >= LEAST_NUMBERED and (column == np.arange(1, len(column) + 1)).all():
             raise InputError(
@@ -200,8 +220,15 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
 def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
     """Refuse columns of numbers that are no counts, and labels that differ in capitals only."""
     seen: dict[str, str] = {}
+    free = [column for column in HISTOGRAMS.own if column not in sheet.columns]
+    for label in (labels[0], labels[-1]):
+        if meant := HISTOGRAMS.find_misspelt(label, free):
+            raise InputError(
+                f"the column {label!r} of {sheet.path} is likely the {meant}: call it {meant!r}, "
+                f"delete it, or call it '{label} cases' if it is a label"
+            )
     for label in labels:
-        if {simplify(label), simplify(label).rstrip(".")} & NO_LABELS:
+        if has_no_counts(label):
             raise InputError(
                 f"the column {label!r} of {sheet.path} seems to have no counts of samples: delete "
                 "it, or rename it if it is a label"
@@ -212,6 +239,59 @@ def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
                 f"{sheet.path} has the labels {other!r} and {label!r}: use the same spelling, and "
                 "join the two columns if they are one label"
             )
+
+
+def _refuse_apart(sheet: Sheet, labels: Sequence[str]) -> None:
+    """Refuse a column that stands among what agents have one of, apart from the labels."""
+    groups: list[list[str]] = [[]]
+    for name in sheet.columns:
+        if name in HISTOGRAMS.own:
+            groups.append([])
+        elif name in labels and not is_total(name):
+            groups[-1].append(name)
+    most = max(groups, key=len)
+    stray = next((group[0] for group in groups if group and group is not most), None)
+    if stray is not None:
+        raise InputError(
+            f"the column {stray!r} of {sheet.path} stands apart from the labels: delete it, or "
+            f"{_offer_limit(sheet)}move it next to {most[-1]!r} if it is a label"
+        )
+
+
+def _offer_limit(sheet: Sheet) -> str:
+    """Return what to call a column that is no label, if the table has none such yet."""
+    free = [repr(name) for name in ("limit", "need") if name not in sheet.columns]
+    return f"call it {' or '.join(free)}, or " if free else ""
+
+
+def _refuse_identifiers(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> None:
+    """Refuse columns of numbers that tell agents apart, as of a telephone, or of dates.
+
+    They are far larger than any count, or large and almost the same for all agents, where the
+    counts are neither.
+    """
+    least, most = counts.min(axis=0), counts.max(axis=0)
+    can_be = np.array([re.search(NOUN, simplify(label)) is None for label in labels])
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        spread = (most - least) / most
+        is_round = (counts % ROUND == 0).all(axis=0)
+        is_alike = (least >= LEAST_DATE) & (spread <= MOST_ALIKE) & (len(counts) >= LEAST_NUMBERED)
+        for suspects, factor, is_unlike in (
+            (can_be & (least >= MOST_COUNTED), 100, True),
+            (can_be & is_alike & ~is_round, 4, False),
+        ):
+            # A column with an empty cell has neither least nor most, and is like no other.
+            others = ~suspects & (np.nan_to_num(counts).max(axis=0) > 0)
+            if not suspects.any() or not others.any() or len(counts) == 1:
+                continue
+            is_unlike = is_unlike or np.median(spread[others]) >= LEAST_UNLIKE
+            if is_unlike and least[suspects].min() >= factor * np.nanmax(counts[:, others]):
+                label = labels[int(np.argmax(suspects))]
+                raise InputError(
+                    f"the column {label!r} of {sheet.path} has numbers far above all others, like "
+                    "telephone numbers or dates and unlike counts: delete it, or call it "
+                    f"'{label} cases' if it is a label"
+                )
 
 
 def _leave_out_sums(
@@ -265,22 +345,40 @@ def _refuse_sums(
     long = "label" in sheet.columns
     place = _find_sum(counts, room)
     if place is not None and len(labels) > 2:
-        what, remedy = ("label", "its lines") if long else ("column", "it")
+        what, remedy = ("label", "delete its lines") if long else ("column", "delete it")
+        if not long and "limit" not in sheet.columns:
+            remedy = "call it 'limit' if it is the limit, or delete it"
         each = "for every agent" if long else f"in every {sheet.unit}"
         raise InputError(
             f"the {what} {labels[place]!r} of {sheet.path} is the sum of the others {each}: "
-            f"delete {remedy}"
+            f"{remedy}"
         )
     place = _find_sum(counts.T, room.T)
-    # An agent may have as many samples as two others by chance, and by a name that says so.
     if place is None or (counts[place] > 0).sum() < 2:
         return
     name = agents[place]
-    if len(agents) > (2 if any(map(is_total, re.findall(r"\w+", name))) else 3):
-        raise InputError(
-            f"{_find_place(sheet, name)}, {name!r}, is the sum of the others for every label: "
-            f"delete {f'all {sheet.unit}s of {name!r}' if long else f'the {sheet.unit}'}"
-        )
+    said = (
+        f"{_find_place(sheet, name)}, {name!r}, is the sum of the others for every label: "
+        f"delete {f'all {sheet.unit}s of {name!r}' if long else f'the {sheet.unit}'}"
+    )
+    is_named = any(map(is_total, re.findall(r"\w+", name)))
+    if len(agents) > (2 if is_named else 3) or (len(agents) == 3 and not _is_chance(counts, place)):
+        raise InputError(said)
+    if len(agents) == 3:
+        sheet.notes.append(Suspicion(f"{said} if it is a total"))
+
+
+def _is_chance(counts: Matrix, place: int) -> bool:
+    """Return whether one agent may well have as many samples of every label as two others.
+
+    So it is with few samples, and in examples where all have the same mix.
+
+    counts: of three agents.
+    place: the agent that has the sum.
+    """
+    one, other = np.delete(counts, place, axis=0)
+    few = np.log10(counts[place][counts[place] > 0]).sum() < LEAST_DIGITS
+    return bool(few or np.linalg.matrix_rank([one, other]) < 2)
 
 
 def _find_sum(counts: Matrix, room: Matrix) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import re
@@ -22,11 +23,17 @@ from fedaccord._checks import (
     find_closest,
     frozen,
 )
-from fedaccord._io.kinds import FAILED, OWN, PILOTS
+from fedaccord._io.kinds import FAILED, OWN, PILOTS, has_no_counts
 from fedaccord._io.numbers import Merged, Suspicion
-from fedaccord._io.table import Rows, Sheet, format_table, read_rows, write_table
+from fedaccord._io.rows import Rows
+from fedaccord._io.sheet import Sheet
+from fedaccord._io.table import read_rows
+from fedaccord._io.writing import format_table, write_table
 from fedaccord.errors import InputError
 from fedaccord.wording import count, pluralize
+
+# The smallest number that may be a limit or a validation size, in a column with another heading.
+LEAST_SIZE = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,6 +275,7 @@ class PilotTable:
         _note_failed_parts(sheet)
         _note_copies(sheet, pilots, np.hstack([contributions, accuracies]))
         own = sheet.own_fields(agents)
+        _refuse_unread(sheet, dict(zip(agents, contributions.max(axis=0), strict=True)))
         _check_limits(sheet, dict(zip(agents, own["limits"], strict=True)))
         _check_minimums(sheet, dict(zip(agents, own["limits"], strict=True)))
         for agent in np.flatnonzero(~contributions.any(axis=0) & np.isinf(own["limits"])):
@@ -520,7 +528,10 @@ def _explain_gap(sheet: Sheet, pilot: str, agent: str) -> NoReturn:
     for run, name in zip(sheet.column("pilot"), sheet.column("agent"), strict=True):
         found.setdefault(name, set()).add(run)
     apart = [name for name in found if name != agent and not found[name] & found[agent]]
-    if near := find_closest(agent, apart):
+    # Two names that share all pilots between them are likely one agent.
+    runs = set(sheet.column("pilot"))
+    instead = [name for name in apart if found[name] | found[agent] == runs]
+    if near := find_closest(agent, apart) or (instead[0] if len(instead) == 1 else None):
         # The name that comes less often, or later, is the slip.
         order = list(found)
         pair = sorted((agent, near), key=order.index, reverse=True)
@@ -552,6 +563,33 @@ def _suspect_pilot(sheet: Sheet) -> None:
                 f"{sheet.where(sheet.column('pilot').index(single))} names pilot {single}, which "
                 f"has no other agent; did you mean pilot {meant}, which has no {sheet.unit} for "
                 f"{next(iter(agents))}?"
+            )
+
+
+def _refuse_unread(sheet: Sheet, largest: Mapping[str, float]) -> None:
+    """Refuse a column that is not read and looks like limits, or like validation sizes.
+
+    sheet: the table.
+    largest: the largest contribution of each agent.
+    """
+    for name in sheet.columns:
+        if name in (*PILOTS.needed, *PILOTS.own) or has_no_counts(name):
+            continue
+        found: dict[str, set[float]] = {}
+        with contextlib.suppress(InputError):
+            for agent, value in zip(sheet.column("agent"), sheet.numbers(name), strict=True):
+                if not np.isnan(value):
+                    found.setdefault(agent, set()).add(value)
+        if set(found) != set(largest) or any(len(values) > 1 for values in found.values()):
+            continue
+        owned = {agent: values.pop() for agent, values in found.items()}
+        is_limit = all(owned[agent] >= most for agent, most in largest.items())
+        if is_limit or (min(owned.values()) >= LEAST_SIZE and len(set(owned.values())) > 1):
+            free = [repr(one) for one in ("limit", "validation") if one not in sheet.columns]
+            remedy = f"call it {' or '.join(free)} if it is that, or delete it"
+            raise InputError(
+                f"the column {name!r} of {sheet.path} has one whole number for each agent, and is "
+                f"not read: {remedy if free else 'delete it'}"
             )
 
 

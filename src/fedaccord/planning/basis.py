@@ -16,7 +16,7 @@ from fedaccord.errors import InputError, UnreachableError
 from fedaccord.wording import join_with_and, pluralize
 
 if TYPE_CHECKING:
-    from fedaccord._io.table import Rows
+    from fedaccord._io.rows import Rows
     from fedaccord.games.base import Game
     from fedaccord.games.linear import LinearGame
     from fedaccord.games.rows import RowGame
@@ -142,8 +142,14 @@ class Source:
                 f"{PROPOSAL.use.format(path=path)}"
             )
         heads = shorten(", ".join(filter(None, rows.cells[0]))) if rows.cells else ""
+        named = f"{path}{f', which has the headings {heads},' if heads else ''}"
+        if (heading := rows.find_names()) is not None:
+            raise InputError(
+                f"{named} has no column 'agent': rename {heading!r} in {rows.unit} "
+                f"{rows.lines[0]} to agent if it has the names of the agents"
+            )
         raise InputError(
-            f"{path}{f', which has the headings {heads},' if heads else ''} is neither a table of "
+            f"{named} is neither a table of "
             "pilots (pilot,agent,contribution,accuracy) nor one of "
             "label histograms (agent,<label>,... or agent,label,count); a federation ends in "
             f".toml, a game in .json{_suggest_headings(rows)}"

@@ -29,7 +29,7 @@ import numpy as np
 
 from fedaccord._checks import Matrix, Vector
 from fedaccord._io.kinds import PILOTS
-from fedaccord._io.table import Rows
+from fedaccord._io.rows import Rows
 from fedaccord.errors import InputError
 from fedaccord.games.measured import find_needs
 from fedaccord.measurement.design import Contributions, check_budget

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fedaccord._io.npz import list_npz, read_npz
 from fedaccord._io.numbers import shorten
-from fedaccord._io.table import Sheet, read_rows
+from fedaccord._io.sheet import Sheet
+from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.federation.data.dataset import Column, Dataset
 from fedaccord.federation.data.idx import find_file
