@@ -642,7 +642,7 @@ def test_a_line_without_a_name_may_be_a_sum(tmp_path, text, said):
 def test_names_in_the_encoding_of_another_system_are_named_or_refused(tmp_path):
     table = "agent,contribution\nNord,5\nKöln,8\n"
     [note] = read_rows(written(tmp_path, table.encode("mac-roman"))).notes
-    assert note.endswith(": look whether names are right, as 'Kšln'")
+    assert note.endswith(": check that names are right, as 'Kšln'")
     table = table.replace("Köln", "Süd")
     with pytest.raises(InputError, match="it names 'SŸd': save it as CSV in UTF-8"):
         read_rows(written(tmp_path, table.encode("mac-roman")))
