@@ -97,7 +97,7 @@ def test_the_first_sheet_is_read_unless_another_is_named(tmp_path):
     found = Allocation.load(path)
     assert found.agents == ("a",)
     assert "the first sheet is read, 'Sheet 0'; --sheet names another" in found.notes[0]
-    assert "The sheet 'Sheet 1' looks like such a table too, and is left out" in found.notes[0]
+    assert "The sheet 'Sheet 1' looks like such a table too, and is not read" in found.notes[0]
     assert Allocation.load(path, sheet="Sheet 1").agents == ("x",)
     assert Allocation.load(path, sheet="Sheet 1").notes == ()
     with pytest.raises(InputError, match=r"no sheet 'Sheet1'; did you mean Sheet 1\?"):
@@ -113,7 +113,7 @@ def test_a_workbook_is_told_by_its_content(tmp_path):
     path = path.rename(tmp_path / "table.csv")
     assert Allocation.load(path) == Allocation([5], ["a"])
     path.write_bytes(path.read_bytes()[:300])
-    with pytest.raises(InputError, match=r"no workbook that can be read .* save it as .xlsx"):
+    with pytest.raises(InputError, match=r"not a workbook that can be read .* save it as .xlsx"):
         Allocation.load(path)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
+from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS, PROPOSAL
 from fedaccord._io.sheet import name_cell
 from fedaccord._io.table import read_rows
 from fedaccord._io.writing import write_table
@@ -639,6 +639,20 @@ def test_a_line_without_a_name_may_be_a_sum(tmp_path, text, said):
         sheet.names("agent")
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("agent,contribution\nA,5\n,5\n", PROPOSAL),
+        ("agent,ill,well\nA,5,6\n,5,6\n", HISTOGRAMS),
+        ("agent,limit\nA,5\nB,8\n,7\n", MEMBERS),
+    ],
+)
+def test_a_line_without_a_name_is_no_sum_of_one_other_or_of_no_numbers(tmp_path, text, kind):
+    sheet = sheet_of(tmp_path, text, kind)
+    with pytest.raises(InputError, match=r" names no agent; fill it in, or delete the line$"):
+        sheet.names("agent")
+
+
 def test_names_in_the_encoding_of_another_system_are_named_or_refused(tmp_path):
     table = "agent,contribution\nNord,5\nKöln,8\n"
     [note] = read_rows(written(tmp_path, table.encode("mac-roman"))).notes
@@ -659,7 +673,7 @@ def test_a_workbook_with_a_password_is_told_from_an_old_one(tmp_path):
     directory = b"".join(entry.encode("utf-16-le").ljust(128, b"\0") for entry in entries)
     with pytest.raises(InputError, match="has a password: remove the password"):
         read_rows(written(tmp_path, OLE2 + directory, "table.xlsx"))
-    with pytest.raises(InputError, match=r"old Excel; save it as \.xlsx or as CSV"):
+    with pytest.raises(InputError, match=r"old Excel workbook; save it as \.xlsx or as CSV"):
         read_rows(written(tmp_path, OLE2 + "Workbook".encode("utf-16-le"), "table.xls"))
 
 

@@ -93,13 +93,18 @@ class Sheet:
         return tuple(dict.fromkeys(cells))
 
     def _fill_name(self, row: int) -> str:
-        """Return what to do about a line without a name; it may be one of sums, or of units."""
+        """Return what to do about a line without a name; it may be the sum of two others or more.
+
+        row: the line.
+        """
         columns = [
             name for name in self.cells if name in ("contribution", "count") or self._is_label(name)
         ]
         with contextlib.suppress(InputError):
             read = [self.numbers(name, suppressed=True) for name in columns]
-            if all(cells[row] and 2 * cells[row] == math.fsum(cells) for cells in read):
+            others = sum(1 for name in self.column("agent") if name)
+            is_sum = all(cells[row] and 2 * cells[row] == math.fsum(cells) for cells in read)
+            if read and others > 1 and is_sum:
                 return f", and is the sum of the others: delete the {self.unit}"
         return f"; fill it in, or delete the {self.unit}"
 
