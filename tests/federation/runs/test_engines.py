@@ -318,3 +318,32 @@ def test_an_interrupt_while_a_run_is_stored_loses_none_of_the_finished_runs(monk
         with pytest.raises(KeyboardInterrupt):
             Executor(Ready(), store).execute(runs)
         assert all(store.get(one) is not None for one in runs)
+
+
+def test_an_interrupt_while_a_run_is_stored_keeps_it_though_others_failed(monkeypatch):
+    runs = [run(trial) for trial in range(3)]
+    made = finished(small_federation(), runs[:1], workers=1)
+
+    class Failing:
+        """Has one run finished at once; the others fail."""
+
+        def submit(self, wanted):
+            future = Future()
+            if wanted.key in made:
+                future.set_result(made[wanted.key])
+            else:
+                future.set_exception(RunError("no such layer"))
+            return future
+
+        def finished(self, wanted):
+            return engines.spread(iter(wanted), self.submit, room=lambda: 3)
+
+    def put(store, *given):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunStore, "put", put)
+    with RunStore() as store:
+        with pytest.raises((KeyboardInterrupt, RunError)):
+            Executor(Failing(), store).execute(runs)
+        assert store.get(runs[0]) is not None

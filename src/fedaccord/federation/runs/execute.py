@@ -87,7 +87,8 @@ class Executor:
                     take(finished.run, outcome)
                     report()
                 except KeyboardInterrupt:
-                    for one in (finished, *_list_rest(made)):
+                    self._keep(finished)
+                    for one in _list_rest(made):
                         self._keep(one)
                     raise
             if lost := len(self.under_way) + sum(1 for _ in missing):
