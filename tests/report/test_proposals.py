@@ -242,6 +242,17 @@ def test_a_verdict_counts_that_an_agent_keeps_its_data(concept, keeper):
     assert lost in paid.text and paid.tone == "unsure"
 
 
+def test_a_page_with_payments_keeps_all_of_their_verdict():
+    changed = apply_scenario(GAME, Scenario())
+    proposal, shares = propose(changed, GAME, "optimal", time_limit=60), share_costs(GAME)
+    scenario = Scenario(keep=((1, 1.0),))
+    found = proposal.check(proposal.start, 0.95, scenario.keep)
+    page = proposal_page(proposal, found, scenario, shares, concept="optimal")
+    wanted = judge_payments(shares, scenario)
+    assert page.tone == wanted.tone
+    assert all(one in read(page) for one in wanted.text.rstrip(".").split(". "))
+
+
 def test_a_cut_by_an_agent_that_keeps_its_data_leaves_only_the_others_short():
     changed = apply_scenario(GAME, Scenario())
     proposal = propose(changed, GAME, "stable", time_limit=60)

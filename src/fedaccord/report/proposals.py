@@ -272,5 +272,6 @@ def proposal_page(
     if shares is None:
         return page
     paid = NeedRenaming.of(shares.game).page(share_page(shares, files=files))
-    verdict, _ = fold_verdict(judge_payments(shares, scenario), names)
-    return joined(paid.title, verdict.text, verdict.tone, pages=[paid, page], command=command)
+    verdict, details = fold_verdict(judge_payments(shares, scenario), names)
+    both = joined(paid.title, verdict.text, verdict.tone, pages=[paid, page], command=command)
+    return replace(both, head=details)
