@@ -25,9 +25,9 @@ def test_hidden_files_do_not_matter_unless_they_are_named(tmp_path):
 
 def test_nothing_is_written_over(tmp_path):
     (tmp_path / "a.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"is not empty, it has a\.txt"):
+    with pytest.raises(InputError, match=r"is not empty \(it has a\.txt\)"):
         write_folder(tmp_path, FILES, what="files")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         write_folder(tmp_path / "a.txt", FILES, what="files")
     assert (tmp_path / "a.txt").read_text() == "mine"
 
