@@ -170,25 +170,25 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
         (
             {"levels": (0.125,)},
             "Under FedAvg, a random agent that gives 12.5 % of its data reaches its goal in 75 % "
-            "of runs (",
+            "of runs. The 95 % interval is ",
             " % (4 trials of 2 agents).",
         ),
         (
             {"levels": (1.0,)},
             "Under FedAvg, a random agent that gives all of its data reaches its goal in 100 % of "
-            "runs (",
+            "runs. The 95 % interval is ",
             "to 100 % (4 trials of 2 agents).",
         ),
         (
             {"protocol": "P2"},
             "Under FedAvg, a random agent that gives 25 % of what the plan asks of it reaches its "
-            "goal in 75 % of runs (",
+            "goal in 75 % of runs. The 95 % interval is ",
             " % (4 trials of 2 agents). If it gives all, it reaches its goal in 100 % of runs.",
         ),
         (
             {"protocol": "P2", "full": (0, 10), "harm": True},
             "Under FedAvg, a random contributor that gives 25 % of what the plan asks of it "
-            "reaches its goal in 50 % of runs (",
+            "reaches its goal in 50 % of runs. The 95 % interval is ",
             " % (4 trials of 1 agent). If it gives all, it reaches its goal in 100 % of runs.",
         ),
         (
@@ -200,9 +200,8 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
         (
             {"harm": True},
             "Under FedAvg, a random agent that gives 25 % of its data reaches its goal in 75 %",
-            "4 trials of 2 agents). If it gives all, it reaches its goal in 100 % of runs. Its "
-            "defection harms the others: they all reach their goals in 75 % of runs instead of "
-            "100 %.",
+            "4 trials of 2 agents). If it gives all, it reaches its goal in 100 % of runs. If it "
+            "defects, all the others reach their goals in 75 % of runs, instead of 100 %.",
         ),
     ],
 )

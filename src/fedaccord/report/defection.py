@@ -354,13 +354,16 @@ def _compare_with_full(audit: DefectionAudit, curve: DefectionCurve) -> str:
 
 
 def _describe_harm(point: DefectionLevel, whole: DefectionLevel) -> str:
-    """Return what defection does to the others, if they reach their goals less often."""
+    """Return how often the others reach their goals, if that is less often when one defects.
+
+    Whether the defection is why is not known: few runs are compared here.
+    """
     then, before = point.judged.others, whole.judged.others
     now = format_percent(then.p)
     if not before.trials or then.p >= before.p or now == format_percent(before.p):
         return ""
     return (
-        f" Its defection harms the others: they all reach their goals in {now} of runs instead of "
+        f" If it defects, all the others reach their goals in {now} of runs, instead of "
         f"{format_percent(before.p)}."
     )
 
