@@ -305,6 +305,25 @@ def test_what_makes_a_plan_possible_is_one_click_away(hospitals):
     assert not tab.browser.run("return document.querySelectorAll('.offers button').length")
 
 
+def test_what_is_offered_never_takes_a_later_move_back(hospitals):
+    tab = hospitals.open("lock=1:200&adjust=goal")
+    watch = """window.off = 0; new MutationObserver(() => { window.off = Math.max(window.off,
+        document.querySelectorAll('.offers button[disabled]').length) }).observe(
+        document.querySelector('.offers'), {childList: true, subtree: true, attributes: true})"""
+    tab.browser.run(watch)
+    shown = tab.browser.run("return document.querySelectorAll('.offers button').length")
+    tab.write(2, 900)
+    tab.settle()
+    assert shown and tab.browser.run("return window.off") == shown
+    # Those of the new state can be taken, and keep the move.
+    labels = tab.browser.run(
+        "return [...document.querySelectorAll('.offers button')].map("
+        "e => e.innerText.trim().split('\\n').pop())"
+    )
+    tab.go(next(label for label in labels if label.startswith("Unlock City")))
+    assert "goal=2%3A900" in tab.query and "limit=1%3A" in tab.query
+
+
 def test_the_plan_of_those_who_keep_their_data_is_one_click_away(hospitals):
     tab = hospitals.open("view=members&keep=0%3A1")
     tab.see("A game without pilots has no probabilities")

@@ -18,7 +18,7 @@ from fedaccord.errors import FedaccordError, InputError
 from fedaccord.explore import view as views
 from fedaccord.explore.controls import Adjuster
 from fedaccord.explore.desk import Desk
-from fedaccord.explore.state import LOOKS, PLANS, VIEWS, State
+from fedaccord.explore.state import LOOKS, PLANS, State
 from fedaccord.explore.take import TAKEN, take_away
 from fedaccord.planning.members import drop_unknown
 from fedaccord.planning.proposals import Proposal
@@ -33,8 +33,16 @@ from fedaccord.report.style import FONTS, declare_colours
 from fedaccord.report.terminal import plain
 
 Result = TypeVar("Result")
-NAMES = "Agents, Plans and prices, Other stable plans, Price of certainty, Members, Payments"
-LABELS = dict(zip(VIEWS, f"{NAMES}, Coalitions, Compare".split(", "), strict=True))
+LABELS = {
+    "agents": "Agents",
+    "plans": "Plans and prices",
+    "choice": "Other stable plans",
+    "certainty": "Price of certainty",
+    "members": "Members",
+    "payments": "Payments",
+    "coalitions": "Coalitions",
+    "compare": "Compare",
+}
 BUTTONS = dict(zip(PLANS, ("Stable", "Optimal", "Envy-free", "With payments"), strict=True))
 DARK = {"auto": None, "light": False, "dark": True}
 # Milliseconds in which a slider that moves again makes no new step; steps that an address keeps.
@@ -193,6 +201,11 @@ class Visit:
         self._move(state, gliding=True)
 
     def _move(self, state: State, *, gliding: bool = False) -> None:
+        if state != self.state:
+            # What is offered would take this move back; with its answer come other offers.
+            self._drawn = None
+            for button in self.offers.default_slot.children:
+                cast("ui.button", button).disable()
         self.state = state
         self._turn += 1
         if not gliding:
@@ -217,6 +230,8 @@ class Visit:
         self.refuse(f"This failed: {error}")
         # Nothing is under way, and what another tab showed does not belong here.
         self.busy.text, self.body.content = "", ""
+        self.frame.classes(remove="waits")
+        self.offers.clear()
         self.extra.clear()
 
     def _press(self, event: Any) -> None:
