@@ -289,6 +289,12 @@ def test_numbers_far_above_all_counts_are_no_label(tmp_path: Path, cells: tuple[
     assert Histograms.load(written(tmp_path, text.replace("IKX", "IKX cases"))).labels[2:]
 
 
+def test_dates_are_no_label_though_a_count_is_missing(tmp_path: Path) -> None:
+    text = "agent,clear,ill,rare,IKX\nA,1500,500,,45964\nB,350,1950,4,45964\nC,150,120,3,45965\n"
+    with pytest.raises(InputError, match=r"^the column 'IKX' of .* far above all others, like"):
+        Histograms.load(written(tmp_path, text))
+
+
 @settings(max_examples=60)
 @given(st.data())
 def test_unlike_hospitals_are_never_refused(tmp_path_factory: Any, data: st.DataObject) -> None:

@@ -284,7 +284,8 @@ def _refuse_identifiers(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> 
             others = ~suspects & (np.nan_to_num(counts).max(axis=0) > 0)
             if not suspects.any() or not others.any() or len(counts) == 1:
                 continue
-            is_unlike = is_unlike or np.median(spread[others]) >= LEAST_UNLIKE
+            known = spread[others & ~np.isnan(spread)]
+            is_unlike = is_unlike or (known.size > 0 and np.median(known) >= LEAST_UNLIKE)
             if is_unlike and least[suspects].min() >= factor * np.nanmax(counts[:, others]):
                 label = labels[int(np.argmax(suspects))]
                 raise InputError(
