@@ -68,16 +68,27 @@ class Rows:
         So the agents stand in a table of label histograms, or a list, whatever their column is
         called.
         """
-        heads, below = self.cells[0], self.cells[1:]
-        columns = {
-            head: [row[place].casefold() if place < len(row) else "" for row in below]
-            for place, head in enumerate(heads)
-            if head
-        }
-        texts = [head for head, cells in columns.items() if any(map(TEXT.search, cells))]
-        if min(len(columns), len(below)) < 2 or len(texts) != 1 or not all(columns[texts[0]]):
+        columns = {head: place for place, head in enumerate(self.cells[0]) if head}
+        texts = self._list_texts(columns)
+        if min(len(columns), len(self.cells) - 1) < 2 or len(texts) != 1:
             return None
-        return texts[0] if _are_different(columns[texts[0]]) else None
+        ((heading, are_names),) = texts.items()
+        return heading if are_names else None
+
+    def _list_texts(self, places: Mapping[str, int]) -> dict[str, bool]:
+        """Return the columns with texts, and whether each has a different one in every line.
+
+        places: where each column to look at stands.
+        """
+        columns = {
+            name: [row[place].casefold() if place < len(row) else "" for row in self.cells[1:]]
+            for name, place in places.items()
+        }
+        return {
+            name: all(cells) and _are_different(cells)
+            for name, cells in columns.items()
+            if any(map(TEXT.search, cells))
+        }
 
     @property
     def document(self) -> str:
@@ -121,7 +132,7 @@ class Rows:
         """Return the columns of one table, whose kind is right."""
         places, percents, renamed = _find_columns(self, kind)
         self._check_widths()
-        if kind is PROPOSAL and (heading := self._find_names(places)):
+        if kind is PROPOSAL and (heading := self._find_agents(places)):
             places["agent"] = places.pop(heading)
             renamed.append(f"the column {heading!r} is read as agent")
         self._check_strays(kind, places)
@@ -150,7 +161,7 @@ class Rows:
             notes=notes,
         ).without_total()
 
-    def _find_names(self, places: Mapping[str, int]) -> str | None:
+    def _find_agents(self, places: Mapping[str, int]) -> str | None:
         """Return the column of a proposal that names its agents under a heading of its own.
 
         Without names the proposal is in the order of the game, and then it has no texts at all.
@@ -159,13 +170,9 @@ class Rows:
         """
         if "agent" in places:
             return None
-        below = {
-            name: [row[place].casefold() for row in self.cells[1:]]
-            for name, place in places.items()
-            if name not in (*PROPOSAL.needed, *PROPOSAL.own)
-        }
-        texts = [name for name, cells in below.items() if any(map(TEXT.search, cells))]
-        named = [name for name in texts if all(below[name]) and _are_different(below[name])]
+        known = (*PROPOSAL.needed, *PROPOSAL.own)
+        texts = self._list_texts({name: at for name, at in places.items() if name not in known})
+        named = [name for name, are_names in texts.items() if are_names]
         if texts and len(named) != 1:
             raise InputError(
                 f"{self.path} has no column 'agent', and texts in the "
