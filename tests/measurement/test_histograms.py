@@ -442,6 +442,8 @@ def test_what_was_read_is_noted(tmp_path: Path) -> None:
         "pneumonia and fracture"
     )
     assert Histograms.load(path).notes[0] == said
+    [said] = Histograms.load(written(tmp_path, "agent,clear\nCity,5\n")).notes[:1]
+    assert said.endswith(": the agent City, and the label clear")
     heads = ",".join(f"L{n}" for n in range(1, 15))
     found = Histograms.load(written(tmp_path, f"agent,{heads}\nA,1{',' * 13}\n"))
     assert found.notes[0].endswith("L11, L12 and 2 more")

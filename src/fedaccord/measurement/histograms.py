@@ -28,7 +28,7 @@ from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 from fedaccord.measurement.label_counts import SWAP, read_counts
 from fedaccord.measurement.pilots import read_own
-from fedaccord.wording import capitalize_first, count, name_few
+from fedaccord.wording import capitalize_first, count, name_few, pluralize
 
 # With more agents than this, what each is worth to each is not written down.
 DENSE = 1_000
@@ -253,8 +253,8 @@ class Histograms:
         labels, counts = read_counts(sheet, agents, own["limits"])
         said = (
             f"read {count(len(agents), 'agent')} and {count(len(labels), 'label')} from "
-            f"{rows.path}: the agents {name_few(agents, MOST_NAMED)}, and the labels "
-            f"{name_few(labels, MOST_NAMED)}"
+            f"{rows.path}: the {pluralize(len(agents), 'agent')} {name_few(agents, MOST_NAMED)}, "
+            f"and the {pluralize(len(labels), 'label')} {name_few(labels, MOST_NAMED)}"
         )
         try:
             return cls(agents, labels, counts, **own, notes=[said, *sheet.notes])
