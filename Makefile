@@ -108,6 +108,7 @@ bench: $(VENV)/.installed browser
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/money.py
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/explorer.py
 	$(ONE_THREAD) $(VENV)/bin/python benchmarks/training.py
+	$(ONE_THREAD) $(VENV)/bin/python benchmarks/roofline.py
 	$(ONE_THREAD) $(OFFLINE) $(VENV)/bin/python benchmarks/engines.py
 
 clean:
