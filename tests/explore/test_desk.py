@@ -18,7 +18,7 @@ from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.members import drop_unknown
 from fedaccord.report.html import parts_html
 from fedaccord.report.model import Table
-from fedaccord.report.proposal_offers import describe_settlement, list_offers
+from fedaccord.report.proposal_offers import describe_kept_probability, list_offers
 from fedaccord.report.renaming import Renaming
 
 GAME = LinearGame(
@@ -169,7 +169,7 @@ def test_why_the_plan_of_agents_that_keep_their_data_has_no_probability():
     lacking = replace(answer, kept=replace(answer.kept, stable=none, rest=None))
     found = desk.check(answer, state)
     assert not list(list_offers(lacking, found, state))
-    (said,) = describe_settlement(lacking, found, state)
+    (said,) = describe_kept_probability(lacking, found, state)
     assert said == "So there is no plan for them to take, and no probability."
 
 

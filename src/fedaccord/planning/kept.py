@@ -59,7 +59,7 @@ class KeptPlan:
         return np.flatnonzero(self.responses < self.given)
 
     @property
-    def settlement(self) -> Vector | None:
+    def stable_contributions(self) -> Vector | None:
         """The stable plan if agents keep data, or that of the others; None where there is none."""
         if self.stable.contributions is not None:
             return self.stable.contributions

@@ -165,12 +165,12 @@ class Proposal:
         best = math.floor(1000 * plan.surest) / 1000
         return best if 0 < best < plan.options["probability"] else None
 
-    def settle(self) -> Vector | None:
+    def find_kept_plan(self) -> Vector | None:
         """Return what agents give in a plan for agents that keep data; None where none is known.
 
         Contributions are whole where samples are.
         """
-        given = None if self.kept is None else self.kept.settlement
+        given = None if self.kept is None else self.kept.stable_contributions
         if given is None:
             return None
         return round_up(given) if counts_whole(self.changed.basis) else np.round(given, 6)

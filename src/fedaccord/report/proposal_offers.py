@@ -75,7 +75,7 @@ def _offer_change(plan: Plan, one: Change, number: int, scenario: Scenario) -> O
 
 def _offer_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[Offer]:
     """Return the plan for agents that keep their data, unless it is what agents give already."""
-    given = proposal.settle()
+    given = proposal.find_kept_plan()
     if given is None or (abs(given - found.contributions) <= 1e-6).all():
         return
     kept = proposal.kept
@@ -86,7 +86,9 @@ def _offer_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Iterato
     yield Offer(f"{what} (probability {sure})" if sure else what, changes)
 
 
-def describe_settlement(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[str]:
+def describe_kept_probability(
+    proposal: Proposal, found: Check, scenario: Scenario
+) -> Iterator[str]:
     """Return the probability of the plan for agents that keep their data, or why there is none.
 
     proposal: the plan, which knows what those agents do.
@@ -95,7 +97,7 @@ def describe_settlement(proposal: Proposal, found: Check, scenario: Scenario) ->
     """
     if proposal.kept is None:
         return
-    if proposal.settle() is None:
+    if proposal.find_kept_plan() is None:
         yield "So there is no plan for them to take, and no probability."
         return
     sure = _find_probability(proposal, found, scenario)
@@ -107,7 +109,7 @@ def describe_settlement(proposal: Proposal, found: Check, scenario: Scenario) ->
 
 def _find_probability(proposal: Proposal, found: Check, scenario: Scenario) -> str:
     """Return how likely the plan of agents that keep their data is; nothing where it is unknown."""
-    given = proposal.settle()
+    given = proposal.find_kept_plan()
     if given is None or found.prospects is None:
         return ""
     prospects = proposal.check(given, found.probability, scenario.keep).prospects

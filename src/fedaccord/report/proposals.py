@@ -18,7 +18,7 @@ from fedaccord.report.games_verdicts import answer_envy
 from fedaccord.report.kept import make_kept_section
 from fedaccord.report.model import Fold, Listing, Mark, Page, Part, Section, joined
 from fedaccord.report.proposal_members import describe_conditions, judge_conditions
-from fedaccord.report.proposal_offers import Offer, describe_settlement, list_offers
+from fedaccord.report.proposal_offers import Offer, describe_kept_probability, list_offers
 from fedaccord.report.proposal_plans import AS_SURE, explain_no_plan
 from fedaccord.report.proposal_verdicts import (
     CHANGED,
@@ -267,7 +267,7 @@ def proposal_page(
         page = replace(page, sections=(*page.sections, section))
     if proposal.kept is not None:
         section = make_kept_section(proposal.kept)
-        parts = (*section.parts, *describe_settlement(proposal, found, scenario))
+        parts = (*section.parts, *describe_kept_probability(proposal, found, scenario))
         page = replace(page, sections=(*page.sections, replace(section, parts=parts)))
     if shares is None:
         return page
