@@ -1,12 +1,15 @@
 """Plans for other members than those that pilots measured."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from known_hospitals import pilots
 
 from fedaccord import PilotTable, fit_curves, make_plan
 from fedaccord.games.measured import predict_accuracies
-from fedaccord.planning.members import change_members
+from fedaccord.measurement.diagnostics import Doubt
+from fedaccord.planning.members import _list_doubts, change_members
 from fedaccord.planning.result import Outcome
 from fedaccord.planning.what_if import Scenario
 
@@ -34,3 +37,16 @@ def test_samples_of_an_agent_that_left_count_as_tried():
     found = change_members(fit_curves(table, resamples=20), Scenario(left=(0,))).basis
     assert found.game.requirements[0] > 100
     assert make_plan(found, probability=0.5).contributions is not None
+
+
+def test_doubts_stay_unless_they_name_only_agents_that_left():
+    kept = (
+        Doubt(None, "one", "It is not known how the accuracies of Hill and Mill were measured."),
+        Doubt(None, "two", "Hilltop learns unlike the others."),
+        Doubt(1, "three", "The curve of Mill is flat."),
+    )
+    gone = (Doubt(0, "four", "A curve is flat."), Doubt(None, "five", "The curve of Hill is flat."))
+    fit = SimpleNamespace(agents=("Hill", "Mill"), doubts=(*kept, *gone))
+    found = list(_list_doubts(fit, [1]))
+    assert [one.kind for one in found] == ["one", "two", "three"]
+    assert [one.agent for one in found] == [None, None, 0]
