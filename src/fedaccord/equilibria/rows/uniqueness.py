@@ -132,9 +132,8 @@ def _by_minors(game: RowGame) -> Uniqueness | None:
             return None
     blocks = [[row for row, _ in goals] for goals in game.exact_rows]
     if _has_positive_minors(blocks, 0):
-        return Uniqueness(
-            "the benefits, a P-matrix, rule out a second one whatever the requirements"
-        )
+        kind = "whose representatives are P-matrices" if game.has_several_goals else "a P-matrix"
+        return Uniqueness(f"the benefits, {kind}, rule out a second one whatever the requirements")
     return None
 
 
