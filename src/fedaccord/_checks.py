@@ -32,6 +32,8 @@ AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 # leave the range of a double.
 LARGEST = 1e100
 SMALLEST = 1e-100
+# What rounding may leave below or above a whole number.
+TIDY = 1e-6
 # A fraction is read from at most this many characters.
 LONGEST = 100_000
 # Comparing spellings takes time: more names than this are not looked through, nor longer ones.
@@ -231,6 +233,11 @@ def frozen(array: AnyArray) -> AnyArray:
     """Make an array read-only, and return it."""
     array.setflags(write=False)
     return array
+
+
+def round_bounds(minimums: Vector, limits: Vector) -> tuple[Vector, Vector]:
+    """Return the least and the most whole numbers within bounds, up to rounding."""
+    return np.ceil(minimums - TIDY), np.floor(limits + TIDY)
 
 
 def as_numbers(values: ArrayLike | Sequence[Any], what: str) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedaccord._checks import Indices, Vector, frozen, simplest_fraction
+from fedaccord._checks import Indices, Vector, frozen, round_bounds, simplest_fraction
 from fedaccord.allocation import Allocation
 from fedaccord.check.result import PROBABILITY, Answer, Check, to_answer
 from fedaccord.errors import ExactnessError, InputError
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 # The most agents that a message names.
 NAMES = 3
-# What rounding may leave below or above a whole number, as in plans.
-TIDY = 1e-6
 # Exact arithmetic settles ties only for numbers that a person wrote: ones with short fractions.
 SHORT_DENOMINATOR = 10**6
 # A burden counts as smaller than another if it is by this many tolerances: nearer than that, what a
@@ -103,7 +101,7 @@ def check(
 
 def count_whole(game: MeasuredGame) -> MeasuredGame:
     """Return a game over whole numbers of samples."""
-    limits, minimums = np.floor(game.limits + TIDY), np.ceil(game.minimums - TIDY)
+    minimums, limits = round_bounds(game.minimums, game.limits)
     return game.replace(strategies="integer", limits=limits, minimums=minimums)
 
 

@@ -6,15 +6,13 @@ from collections.abc import Collection
 
 import numpy as np
 
-from fedaccord._checks import Vector
+from fedaccord._checks import TIDY, Vector, round_bounds
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.equilibria.result import SolvedGame
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 
-# What rounding may leave above a whole number.
-TIDY = 1e-6
 # Up to this many agents a plan is settled in whole numbers; of more it is rounded up.
 MOST_SETTLED = 200
 
@@ -62,7 +60,7 @@ def solve_whole(game: Game, *, concepts: Collection[str], time_limit: float) -> 
     # Solvers bring much along, which rounding does without.
     from fedaccord.equilibria.solve import solve_all
 
-    limits, minimums = np.floor(game.limits + TIDY), np.ceil(game.minimums - TIDY)
+    minimums, limits = round_bounds(game.minimums, game.limits)
     if (minimums <= limits).all():
         whole = game.replace(strategies="integer", limits=limits, minimums=minimums)
         found = solve_all(whole, concepts=concepts, time_limit=time_limit)

@@ -16,10 +16,10 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linprog
 
-from fedaccord._checks import Indices, Matrix, Vector, frozen
+from fedaccord._checks import Indices, Matrix, Vector, frozen, round_bounds
 from fedaccord.equilibria.linear.best_response import relative_regret
 from fedaccord.equilibria.result import Deadline, Solution, Status
-from fedaccord.equilibria.whole import MOST_SETTLED, TIDY
+from fedaccord.equilibria.whole import MOST_SETTLED
 from fedaccord.games.linear import LinearGame
 
 # Up to this many agents every set of contributors is tried: 4,096 of them.
@@ -315,7 +315,7 @@ def find_optimal_totals(
 
 def round_box(game: LinearGame) -> LinearGame:
     """Return the game with limits and minimums in whole samples, over the reals."""
-    limits, minimums = np.floor(game.limits + TIDY), np.ceil(game.minimums - TIDY)
+    minimums, limits = round_bounds(game.minimums, game.limits)
     changed = (limits != game.limits).any() or (minimums != game.minimums).any()
     if not changed and not game.is_integer:
         return game

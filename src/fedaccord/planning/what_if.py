@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fedaccord._checks import Vector
-from fedaccord.equilibria.whole import TIDY, has_whole_samples, round_up
+from fedaccord._checks import TIDY, Vector, round_bounds
+from fedaccord.equilibria.whole import has_whole_samples, round_up
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
 from fedaccord.games.goals import GoalsGame
@@ -274,7 +274,7 @@ def list_bounds(basis: Basis) -> tuple[Vector, Vector]:
     box = basis.table if isinstance(basis, Measurement) else basis
     if not counts_whole(basis):
         return box.minimums, box.limits
-    return np.ceil(box.minimums - TIDY), np.floor(box.limits + TIDY)
+    return round_bounds(box.minimums, box.limits)
 
 
 # A plan at once, while a better one is looked for.
