@@ -421,3 +421,9 @@ def test_two_names_that_share_the_pilots_are_one_agent(
     said = f"^line 7 of .* names {slip}, which is not in every pilot; did you mean {meant}\\?$"
     with pytest.raises(InputError, match=said):
         PilotTable.load(written(tmp_path, text))
+
+
+def test_two_agents_that_trained_alone_are_not_one(tmp_path: Path) -> None:
+    text = "pilot,agent,contribution,accuracy\n1,Harbour,40,0.7\n2,City,50,0.72\n3,City,80,0.8\n"
+    with pytest.raises(InputError, match=r"^pilot 1 in .* has no line for City: add one, with"):
+        PilotTable.load(written(tmp_path, text))

@@ -528,8 +528,9 @@ def _explain_gap(sheet: Sheet, pilot: str, agent: str) -> NoReturn:
     for run, name in zip(sheet.column("pilot"), sheet.column("agent"), strict=True):
         found.setdefault(name, set()).add(run)
     apart = [name for name in found if name != agent and not found[name] & found[agent]]
-    # Two names that share all pilots between them are likely one agent.
-    runs = set(sheet.column("pilot"))
+    # Two names that share all pilots between them are likely one agent; of two agents in all, each
+    # may have trained alone.
+    runs = set(sheet.column("pilot")) if len(found) > 2 else None
     instead = [name for name in apart if found[name] | found[agent] == runs]
     if near := find_closest(agent, apart) or (instead[0] if len(instead) == 1 else None):
         # The name that comes less often, or later, is the slip.
