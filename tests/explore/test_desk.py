@@ -152,6 +152,14 @@ def test_the_plan_of_agents_that_keep_their_data_is_offered_with_its_probability
     assert f"with {said}" in taken.verdict.text and not taken.offers
 
 
+def test_a_plan_that_leaves_those_that_keep_their_data_short_is_not_offered():
+    desk = Desk(Subject(GAME.replace(limits=[300, 1200, 600])))
+    # With no more than this, all agents need each other's samples, and then none gives any.
+    view, offers = take(desk, "keep=0:1,1:1,2:1")
+    assert view.verdict.tone == "bad" and not offers
+    assert desk.answer(State.read("keep=0:1,1:1,2:1")).kept.rest.contributions.tolist() == [0, 0, 0]
+
+
 def test_why_the_plan_of_agents_that_keep_their_data_has_no_probability():
     desk = Desk(Subject(GAME))
     _, ((label, state, taken),) = take(desk, "keep=0:1")

@@ -74,13 +74,16 @@ def _offer_change(plan: Plan, one: Change, number: int, scenario: Scenario) -> O
 
 
 def _offer_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[Offer]:
-    """Return the plan for agents that keep their data, unless it is what agents give already."""
-    given = proposal.find_kept_plan()
-    if given is None or (abs(given - found.contributions) <= 1e-6).all():
+    """Return the plan for agents that keep their data, unless it is what agents give already.
+
+    The plan of the others alone is not offered: it leaves those that give nothing short.
+    """
+    given, kept = proposal.find_kept_plan(), proposal.kept
+    if given is None or kept is None or kept.stable.contributions is None:
         return
-    kept = proposal.kept
-    stable = kept is not None and kept.stable.contributions is not None
-    what = "Take the plan for agents that keep their data" if stable else "Take what others give"
+    if (abs(given - found.contributions) <= 1e-6).all():
+        return
+    what = "Take the plan for agents that keep their data"
     sure = _find_probability(proposal, found, scenario)
     changes = {"give": tuple(zip(proposal.changed.numbers, given.tolist(), strict=True)), "cut": ()}
     yield Offer(f"{what} (probability {sure})" if sure else what, changes)
