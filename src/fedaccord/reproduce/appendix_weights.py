@@ -76,13 +76,13 @@ def lp_1_equilibrium(setting: Setting) -> Measured:
             "unequal": UNEQUAL,
             "most_spare": max(worst.values()),
             "worst": ", ".join(
-                f"{round_up(value):.0e} ({method})" for method, value in worst.items()
+                f"{bound_by_power(value):.0e} ({method})" for method, value in worst.items()
             ),
         },
     )
 
 
-def round_up(value: float) -> float:
+def bound_by_power(value: float) -> float:
     """Return the least power of ten that is no smaller; 1e-9 for what is rounding alone."""
     return float(10.0 ** np.ceil(np.log10(max(value, 1e-9))))
 
