@@ -170,7 +170,7 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
         (
             {"levels": (0.125,)},
             "Under FedAvg, a random agent that gives 12.5 % of its data reaches its goal in 75 % "
-            "of runs (",
+            "of runs. The 95 % interval is ",
             " % (4 trials of 2 agents).",
         ),
         (
@@ -182,13 +182,13 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
         (
             {"protocol": "P2"},
             "Under FedAvg, a random agent that gives 25 % of what the plan asks of it reaches its "
-            "goal in 75 % of runs (",
+            "goal in 75 % of runs. The 95 % interval is ",
             " % (4 trials of 2 agents). If it gives all, it reaches its goal in 100 % of runs.",
         ),
         (
             {"protocol": "P2", "full": (0, 10), "harm": True},
             "Under FedAvg, a random contributor that gives 25 % of what the plan asks of it "
-            "reaches its goal in 50 % of runs (",
+            "reaches its goal in 50 % of runs. The 95 % interval is ",
             " % (4 trials of 1 agent). If it gives all, it reaches its goal in 100 % of runs.",
         ),
         (
@@ -236,7 +236,7 @@ def test_names_in_heads_are_shown_as_they_are_written_and_cut() -> None:
 
 def test_the_verdict_of_an_audit_begins_with_the_answer_for_each_algorithm():
     assert describe_audit(two_algorithms()) == (
-        "Yes under FedAvg: 3 of 3 agents can give less; 25 % is enough for 3 of them. "
+        "Yes under FedAvg: all 3 agents can give less; 25 % is enough for each of them. "
         "No under MW-FED: no agent can give 50 % or less of its data."
     )
 
@@ -317,7 +317,7 @@ def test_each_agent_is_told_apart_with_what_it_could_bring():
     assert rows[0] == ("north", 0.8, 60, 100, 100, 100, Mark("yes, 25 % is enough", "bad"))
     rows = table(page, "MW-FED: per cent").rows
     assert rows[0] == ("north", 0.8, 60, 100, 0, 0, Mark("no, 50 % is not enough", "good"))
-    assert "3 of 3 agents can give less; 25 % is enough for 3 of them." in texts(page)
+    assert "all 3 agents can give less; 25 % is enough for each of them." in texts(page)
     assert (
         "No agent can give 50 % or less of its data; levels between 50 and 100 % were not tried."
     ) in texts(page)
