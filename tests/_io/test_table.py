@@ -659,7 +659,7 @@ def test_a_workbook_with_a_password_is_told_from_an_old_one(tmp_path):
     directory = b"".join(entry.encode("utf-16-le").ljust(128, b"\0") for entry in entries)
     with pytest.raises(InputError, match="has a password: remove the password"):
         read_rows(written(tmp_path, OLE2 + directory, "table.xlsx"))
-    with pytest.raises(InputError, match=r"old Excel; save it as \.xlsx or as CSV"):
+    with pytest.raises(InputError, match=r"old Excel workbook; save it as \.xlsx or as CSV"):
         read_rows(written(tmp_path, OLE2 + "Workbook".encode("utf-16-le"), "table.xls"))
 
 

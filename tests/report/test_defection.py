@@ -176,7 +176,7 @@ def test_of_whom_nothing_is_asked_has_nothing_to_cut() -> None:
         (
             {"levels": (1.0,)},
             "Under FedAvg, a random agent that gives all of its data reaches its goal in 100 % of "
-            "runs (",
+            "runs. The 95 % interval is ",
             "to 100 % (4 trials of 2 agents).",
         ),
         (
