@@ -91,7 +91,7 @@ def test_names_that_do_not_match_are_named(agents, words):
         ("", "is empty; save the table again, with its headings and numbers"),
         (
             "agent,amount\na,1\n",
-            "no column 'contribution'; its headings in line 1 are 'agent', 'amount'; .*: 'contr",
+            "no column 'contribution'. Its headings in line 1 are 'agent', 'amount'. .*: 'contr",
         ),
         (
             "agent,contribution\na,1\nb\n",
@@ -162,7 +162,7 @@ def test_where_only_whole_samples_count_no_fraction_is_offered(tmp_path):
 def test_the_file_that_lacks_an_agent_is_named(tmp_path, name, text):
     path = tmp_path / name
     path.write_text(text)
-    with pytest.raises(InputError, match=rf"{name} has no contribution of b; add one, 0 if it"):
+    with pytest.raises(InputError, match=rf"{name} has no contribution of b; add one \(0 if it"):
         Allocation.load(path).ordered_for(("a", "b"))
 
 

@@ -304,5 +304,5 @@ def test_a_requested_probability_has_all_its_digits():
 
 
 def test_an_interval_whose_ends_read_alike_says_so_once():
-    assert wording.format_ends(0.67, 1.0, wording.format_uncertain) == "0.67 to above 0.99"
+    assert wording.format_ends(0.67, 1.0, wording.format_uncertain) == "from 0.67 to above 0.99"
     assert wording.format_ends(0.0, 0.001, wording.format_uncertain) == "below 0.01"

@@ -124,7 +124,7 @@ class Allocation(Displayed):
         if "model" in data and "contributions" not in data:
             raise InputError(
                 f"{path} is a game, and contributions are needed here: 'fedaccord solve {path}' "
-                "takes it"
+                "reads it"
             )
         if not isinstance(data.get("contributions"), list):
             raise InputError(f'{path} must hold an object with a "contributions" list')
@@ -204,7 +204,7 @@ class Allocation(Displayed):
             where = self.place(extra[0]).removesuffix(": ") if extra else ""
             other = f", or correct {extra[0]!r}{where and f' in {where}'}" if extra else ""
             raise InputError(
-                f"{source} has no contribution of {missing[0]}; add one, 0 if it gives nothing"
+                f"{source} has no contribution of {missing[0]}; add one (0 if it gives nothing)"
                 f"{other}"
             )
         if extra:

@@ -436,12 +436,12 @@ def format_interval(value: float, low: float, high: float, write: Callable[[floa
 
 
 def format_ends(low: float, high: float, write: Callable[[float], str]) -> str:
-    """Return the ends of an interval in words, once if they read alike: 0.67 to above 0.99.
+    """Return the ends of an interval in words: from 0.67 to above 0.99, or 0.95 if they read alike.
 
     low, high: the ends.
     write: writes a number.
     """
-    return write(low) if write(low) == write(high) else f"{write(low)} to {write(high)}"
+    return write(low) if write(low) == write(high) else f"from {write(low)} to {write(high)}"
 
 
 def format_duration(seconds: float, *, hedge: bool = False) -> str:

@@ -93,7 +93,7 @@ def test_what_can_mean_two_things_or_nothing_gets_a_remedy(text, marks, kind, sa
 
 
 def test_a_contribution_is_never_to_be_left_empty():
-    with pytest.raises(InputError, match=r"write a number, 0 if there is none$"):
+    with pytest.raises(InputError, match=r"write a number \(0 if there is none\)$"):
         read_number("many", "the cell", NONE, kind="count", column="contribution")
 
 

@@ -130,13 +130,13 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
             "^column 4 of .* has no name in line 1, and line 2 has '4' in it: give it a name, or "
             "delete what stands in it$",
         ),
-        ("pilot,agent,n,acurracy,x", "no column 'accuracy'; is it the column 'acurracy'"),
+        ("pilot,agent,n,acurracy,x", "no column 'accuracy': rename 'acurracy' if that is the column"),
         (
             "Pilot,Maison,Cas,Taux,But",
-            "its headings in line 1 are 'Pilot', 'Maison', 'Cas', 'Taux', 'But'; accepted "
-            "are, for the agent: 'agent', .*'hospital'.*; for the contribution: 'contribution', ",
+            "Its headings in line 1 are 'Pilot', 'Maison', 'Cas', 'Taux', 'But'. Accepted "
+            "headings for the agent: 'agent', .*'hospital'.*; for the contribution: 'contribution', ",
         ),
-        ("pilot,agent,contributoin,x,y", "no column 'contribution'; is it .* 'contributoin'"),
+        ("pilot,agent,contributoin,x,y", "no column 'contribution': rename 'contributoin' if"),
         ("agent,n,a,b,c", "is a table of contributions, and a table of pilots is needed here"),
         ("agent,clear,ill,b,c", "is a table of label histograms, and a table of pilots is needed"),
     ],
@@ -556,7 +556,7 @@ def test_groups_of_headings_above_the_headings_are_skipped(tmp_path):
 
 
 def test_headings_with_line_breaks_are_shown_in_one_line(tmp_path):
-    with pytest.raises(InputError, match=r"is it the column 'accuracy \(test\)'"):
+    with pytest.raises(InputError, match=r"rename 'accuracy \(test\)' if"):
         sheet_of(tmp_path, 'pilot,agent,contribution,"accuracy\n(test)"\n1,City,90,0.8\n')
 
 

@@ -67,11 +67,11 @@ def test_a_plan_with_too_little_or_too_much_fails(game: Path, tmp_path: Path) ->
     short = run("check", game, write(tmp_path / "a.json", {"contributions": [0.5, 0.6]}))
     assert (short.code, short.stderr) == (1, "")
     assert short.stdout.startswith(
-        "Not feasible: site A is short by 0.2 samples; 1 other is short too."
+        "Not feasible: site A is short by 0.2 samples; 1 other agent is short too."
     )
     spare = run("check", game, write(tmp_path / "a.json", {"contributions": [1, 1]}))
     assert (spare.code, spare.stderr) == (1, "")
-    assert spare.stdout.startswith("Feasible but not stable: site A could give 0.5 less")
+    assert spare.stdout.startswith("Feasible but not stable: site A could give 0.5 samples less")
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_failed_proposal_names_the_limit_to_plan_with(folder, tmp_path):
     given = Allocation.load(folder / "plan.csv").contributions.astype(int)
     low = propose(tmp_path / "low.csv", given[0], 5, given[2])
     result = run("check", folder / "game.json", low)
-    assert "the limit of South, run fedaccord plan with --limit South=5" in result.stdout
+    assert "If South can give at most 5 samples, plan again: " in result.stdout
     assert "--limit" not in run("check", folder / "game.json", folder / "plan.csv").stdout
 
 

@@ -114,8 +114,8 @@ def test_next_pilots_are_rows_of_the_same_table_and_narrow_the_plan(table, tmp_p
     path = tmp_path / "next.csv"
     result = run("pilots", table, "--next", 4, "--save", path)
     assert result.code == 0
-    assert "The stable total without margin is now " in result.stdout
-    assert "expected to make the interval of the stable total" in result.stdout
+    assert "Without a safety margin, the stable plan now asks for " in result.stdout
+    assert "expected to make the interval of the stable plan's total" in result.stdout
     first, more = read_rows(table), read_rows(path)
     assert more.cells[0] == first.cells[0]
     numbers = [int(row[0]) for row in first.cells[1:]]

@@ -28,7 +28,7 @@ def test_share_prints_a_sentence_for_each_agent():
     assert "City gives 703 and pays 647. It bears 1,350 in all, and would pay 1,440 alone. " in (
         result.stdout
     )
-    assert "a funder has to pay 1,532 of the total cost, 1,931" in result.stdout
+    assert "a funder has to pay 1,532 of the total cost of 1,931" in result.stdout
     assert "do not make agents honest" in result.stdout
 
 

@@ -128,7 +128,7 @@ def test_what_nobody_said_is_not_written(tmp_path: Path) -> None:
         ),
         ("2,Rural", "2,Rurral", "line 5 .* names Rurral, .* did you mean Rural"),
         ("accuracy", "score", "no column 'accuracy'"),
-        ("accuracy", "acuracy", "no column 'accuracy'; is it the column 'acuracy'"),
+        ("accuracy", "acuracy", "no column 'accuracy': rename 'acuracy' if that is the column"),
         ("validation", "target", "two columns for the goal, 'goal' and 'target'"),
         ("validation", "goal", "'goal' twice"),
         ("validation", "", "no name"),

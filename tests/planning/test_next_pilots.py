@@ -53,7 +53,7 @@ def total_with(plan, agent, parameters):
 def test_the_gradient_is_that_of_plans_solved_again(plan, monkeypatch):
     monkeypatch.setattr(next_pilots, "MOST_FOLLOWED", 0)
     subject, gradients = find_gradients(plan, plan.measurement)
-    assert subject == "the stable total"
+    assert subject == "the stable plan's total"
     for agent, fit in enumerate(plan.measurement.fits):
         for place in range(len(fit.found)):
             step = np.zeros(len(fit.found))
@@ -229,7 +229,7 @@ def test_doubts_that_have_no_row_are_named(plan):
     )
     doubtful = dataclasses.replace(plan, measurement=measurement)
     one, three = (choose_next_pilots(doubtful, n) for n in (1, 3))
-    assert len(one.left) == 1 and "It answers the doubt" in one.why[0]
+    assert len(one.left) == 1 and "This pilot answers the doubt" in one.why[0]
     assert three.left == ()
     assert sum("about University (flat)" in why for why in three.why) == 1
     assert sum("about City (saturation-below-goal)" in why for why in three.why) == 1

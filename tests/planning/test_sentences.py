@@ -131,7 +131,7 @@ def test_an_interval_whose_ends_read_alike_is_said_once():
     plan = restate(plans()[0], 0.001, 0.95, Outcome.PLANNED, 0.0, 0.002)
     assert "the 95 % interval of this probability is below 0.01." in plan.verdict
     wide = restate(plans()[0], 0.96, 0.95, Outcome.PLANNED, 0.6, 1.0)
-    assert "the 95 % interval of this probability is 0.60 to above 0.99." in wide.verdict
+    assert "the 95 % interval of this probability is from 0.60 to above 0.99." in wide.verdict
 
 
 def test_a_sheet_has_what_is_asked_why_what_it_gets_and_what_if_it_gave_less():

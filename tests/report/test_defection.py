@@ -235,7 +235,7 @@ def test_names_in_heads_are_shown_as_they_are_written_and_cut() -> None:
 
 def test_the_verdict_of_an_audit_begins_with_the_answer_for_each_algorithm():
     assert describe_audit(two_algorithms()) == (
-        "Yes under FedAvg: 3 of 3 agents can give less; 25 % is enough for 3 of them. "
+        "Yes under FedAvg: all 3 agents can give less; 25 % is enough for each of them. "
         "No under MW-FED: no agent can give 50 % or less of its data."
     )
 
@@ -316,7 +316,7 @@ def test_each_agent_is_told_apart_with_what_it_could_bring():
     assert rows[0] == ("north", 0.8, 60, 100, 100, 100, Mark("yes, 25 % is enough", "bad"))
     rows = table(page, "MW-FED: per cent").rows
     assert rows[0] == ("north", 0.8, 60, 100, 0, 0, Mark("no, 50 % is not enough", "good"))
-    assert "3 of 3 agents can give less; 25 % is enough for 3 of them." in texts(page)
+    assert "all 3 agents can give less; 25 % is enough for each of them." in texts(page)
     assert (
         "No agent can give 50 % or less of its data; levels between 50 and 100 % were not tried."
     ) in texts(page)

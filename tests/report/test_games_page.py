@@ -103,8 +103,8 @@ def test_the_cheapest_plan_says_who_could_give_less():
     said, tone = verdict("optimal", [1228.125, 703.125, 0])
     assert said == (
         "The cheapest plan asks for 1,931.3 samples, 1,878.8 fewer than the agents would need "
-        "alone. 1 of 3 agents gives nothing. University could give 210 less, and one agent "
-        "envies another."
+        "alone. 1 of 3 agents gives nothing. University could give 210 samples less, and one "
+        "agent envies another."
     )
     assert tone == "plain"
 
@@ -113,7 +113,8 @@ def test_an_envy_free_plan_speaks_of_envy_first():
     said, _ = verdict("envy-free", [900, 900, 900])
     assert said == (
         "The envy-free plan asks for 2,700 samples, 1,110 fewer than the agents would need "
-        "alone. No agent envies another, but Rural could give 690 less, and 2 others could too."
+        "alone. No agent envies another, but Rural could give 690 samples less, "
+        "and 2 other agents could give less too."
     )
 
 
@@ -169,7 +170,7 @@ def test_a_plan_that_the_audit_refutes_is_bad_news():
     assert said.startswith(
         "The stable plan that was found does not hold: feasible but not stable: "
     )
-    assert "Rural could give 690 less" in said
+    assert "Rural could give 690 samples less" in said
     assert tone == "bad"
 
 
@@ -318,7 +319,7 @@ def test_bounds_that_differ_from_the_total_by_rounding_read_like_it():
 
 def test_the_page_says_who_would_defect_and_shows_only_plans_with_somebody_off(page):
     said = words(page)
-    assert "Optimal: Feasible but not stable: University could give 210 less" in said
+    assert "Optimal: Feasible but not stable: University could give 210 samples less" in said
     assert "Stable: Feasible and stable, and no agent envies another." in said
     assert picture_names(page) == [
         "allocations", "defection-optimal", "defection-envy-free", "envy-optimal", "prices",
@@ -430,7 +431,7 @@ def test_the_flower_page_tells_of_its_core():
     page = solve_page(game, claims, checks, prices)
     assert page.verdict.startswith("The stable plan asks for 9.143 samples, 7.857 fewer")
     said = words(page)
-    assert "Optimal: Feasible but not stable: core could give 3 less" in said
+    assert "Optimal: Feasible but not stable: core could give 3 samples less" in said
     assert "Optimal: core envies 16 others." in said
     assert "so the stable plan costs 129 % more" in said
     by_name = {picture.name: picture for picture in parts(page, Picture)}
@@ -457,7 +458,7 @@ def test_a_million_agents_make_a_page_of_bounded_size():
     assert table(page, "Samples").footer[0][0] == "all 1,000,000 agents"
     assert sum(map(len, words(page))) < 10_000
     assert words(page).count("--json prints every number, and --save writes the plan") == 2
-    assert "999,999 others could too" in words(page)
+    assert "999,999 other agents could give less too" in words(page)
     checked = check_page(checks["envy-free"])
     assert len(table(checked, "What each gives, needs and reaches").rows) == SHOWN
 
@@ -470,7 +471,7 @@ def test_a_checked_plan_is_judged_and_listed():
     page = check_page(check(game, [700, 700, 700]), command="fedaccord check g.json p.csv")
     assert page.verdict == (
         "The plan does not hold: City falls 250 samples short of what it needs, while Rural could "
-        "give 330 less and University 170 less."
+        "give 330 samples less and University 170."
     )
     assert page.tone == "bad"
     envy = Mark("no, but a plan counts as envy-free only if it is feasible", "plain")
@@ -503,7 +504,7 @@ def test_a_plan_that_is_feasible_and_not_stable_is_bad_news():
     page = check_page(check(hospitals()[0], [900, 900, 900]))
     assert page.verdict == (
         "The plan does not hold: every agent reaches its requirement, but Rural could give 690 "
-        "less, University 630 less and City 90 less and still reach it."
+        "samples less, University 630 and City 90 and still reach it."
     )
     assert page.tone == "bad"
 
@@ -530,12 +531,13 @@ def test_of_many_who_are_off_a_check_names_three():
     game = ring(40)[0]
     said, _ = judge_plan(check(game, np.ones(40)))
     assert said.endswith(
-        "agent 2 could give 0.6 less and 37 others could give less too and still reach it."
+        "agent 2 could give 0.6 samples less and 37 other agents could give less too and still "
+        "reach it."
     )
     said, _ = judge_plan(check(game, np.zeros(40)))
     assert said == (
         "The plan does not hold: agent 0 falls 1 sample short of what it needs, agent 1 by 1, "
-        "agent 2 by 1 and 37 others fall short too."
+        "agent 2 by 1 and 37 other agents fall short too."
     )
 
 
@@ -544,7 +546,7 @@ def test_a_check_says_who_breaks_a_limit_or_a_minimum():
     said, tone = judge_plan(check(game, [1.5, 0.5]))
     assert said == (
         "The plan does not hold: agent 0 gives 0.5 more than its limit, agent 1 gives 0.25 less "
-        "than it must, while agent 0 could give 1 less."
+        "than it must, while agent 0 could give 1 sample less."
     )
     assert tone == "bad"
     question, answer, _ = next(answer_questions(check(game, [0.5, 0.5])))

@@ -33,7 +33,7 @@ def plan(tmp_path: Path) -> Path:
 def test_the_command_lists_groups_by_name(game: Path, plan: Path) -> None:
     result = run("check", game, plan, "--groups", "2")
     assert result.code == 1
-    assert "3 agents alone and 3 groups of agents (up to 2 each) could give less." in result.stdout
+    assert "3 single agents and 3 groups of up to 2 agents could give less." in result.stdout
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["City", "and", "Rural", "2", "4"] in lines
     assert ["City", "and", "Coast", "1", "2"] in lines
@@ -78,7 +78,7 @@ def test_a_page_lists_all_groups(game: Path, plan: Path, tmp_path: Path) -> None
     page = tmp_path / "check.html"
     run("check", game, plan, "--groups", "2", "--report", page)
     assert (
-        "3 agents alone and 3 groups of agents (up to 2 each) could give less." in page.read_text()
+        "3 single agents and 3 groups of up to 2 agents could give less." in page.read_text()
     )
     run("check", game, plan, "--report", page)
     assert "could give less together" not in page.read_text()

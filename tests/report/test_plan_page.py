@@ -216,7 +216,7 @@ def test_a_lower_limit_is_suggested_only_for_an_agent_that_can_give_less():
     given, most = plan.contributions, int(np.argmax(plan.contributions))
     limited = plan.game.replace(limits=np.full(plan.size, given.max() + 1))
     said = describe_tradeoffs(dataclasses.replace(plan, game=limited))
-    assert f"A lower limit for {NAMES[most]}, which gives most" in said
+    assert f"A smaller limit for {NAMES[most]}, which gives most" in said
     fixed = plan.game.replace(minimums=np.where(given == given.max(), given, 0.0))
     assert "cheaper" not in describe_tradeoffs(dataclasses.replace(plan, game=fixed))
 
@@ -232,7 +232,7 @@ def test_an_agent_whose_limit_lowers_its_target_is_not_said_to_have_the_same_mar
     assert multiples[agent] < 0.9 * plan.z
     assert np.delete(multiples, agent) == pytest.approx(np.full(plan.size - 1, plan.z))
     most = int(np.argmax(plan.contributions))
-    which = "A lower limit" if most == agent else "A limit"
+    which = "A smaller limit" if most == agent else "A limit"
     lower = f"{which} for {NAMES[most]}, which gives most, may make the plan cheaper"
     assert describe_tradeoffs(plan).endswith(
         f"Each agent's safety margin is {plan.z:.2f} times the scatter of its runs, but smaller "

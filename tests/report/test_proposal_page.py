@@ -143,7 +143,7 @@ def test_the_total_says_how_many_more_or_fewer():
 def test_room_on_average_is_the_margin_only_if_the_plan_leaves_none():
     assert "These spare samples are the safety margin." in describe_average(proposal(1.0, 1.0))
     assert "These spare samples are the safety margin." not in describe_average(proposal(1.6, 1.6))
-    assert "fall short of the goal" in describe_average(proposal(0.1, 0.1))
+    assert "fall short of their goals" in describe_average(proposal(0.1, 0.1))
 
 
 def test_without_a_plan_the_answers_are_on_average():

@@ -63,7 +63,7 @@ def test_a_funder_that_adds_more_than_the_plan_costs():
     for deficit, said in (
         (
             0.5 * total,
-            f"has to pay {found.write(0.5 * total)} of the total cost, {found.write(total)}.",
+            f"has to pay {found.write(0.5 * total)} of the total cost of {found.write(total)}.",
         ),
         (4.0 * total, f"has to pay {found.write(4 * total)}, more than the plan costs "),
     ):

@@ -160,14 +160,14 @@ PILOTS = TableKind(
     ("pilot", "agent", "contribution", "accuracy"),
     ("goal", "validation", "limit", "minimum", "cost"),
     "pilot,agent,contribution,accuracy",
-    "'fedaccord plan {path}' takes it",
+    "'fedaccord plan {path}' reads it",
 )
 HISTOGRAMS = TableKind(
     "a table of label histograms",
     ("agent",),
     ("label", "count", "need", "goal", "validation", "limit", "minimum", "cost"),
     "agent,<label>,<label>,... (or agent,label,count)",
-    "'fedaccord plan {path}' takes it, alone or as --histograms {path} with a table of pilots",
+    "'fedaccord plan {path}' reads it, alone or as --histograms {path} with a table of pilots",
     labels=True,
 )
 PROPOSAL = TableKind(
@@ -175,7 +175,7 @@ PROPOSAL = TableKind(
     ("contribution",),
     ("agent", "reserve"),
     "agent,contribution",
-    "'fedaccord check PILOTS.csv {path}' takes it, and so does 'fedaccord check GAME.json {path}'",
+    "'fedaccord check PILOTS.csv {path}' reads it, and so does 'fedaccord check GAME.json {path}'",
     amounts=("contribution", "reserve"),
 )
 MEMBERS = TableKind(
@@ -183,7 +183,7 @@ MEMBERS = TableKind(
     ("agent", "limit"),
     ("goal", "validation", "minimum", "cost"),
     "agent,limit",
-    "'fedaccord pilots {path}' takes it",
+    "'fedaccord pilots {path}' reads it",
     also={"limit": SYNONYMS["count"][1:]},
 )
 

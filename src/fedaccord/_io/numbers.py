@@ -264,7 +264,7 @@ def _find_remedy(text: str, column: str) -> str:
     if column == "accuracy":
         return 'write a number, or "failed" where training failed; leave it empty if not measured'
     if column == "contribution":
-        return "write a number, 0 if there is none"
+        return "write a number (0 if there is none)"
     return "write a number, or leave the cell empty where there is none"
 
 

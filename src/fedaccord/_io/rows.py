@@ -225,23 +225,23 @@ class Rows:
         if kind is PILOTS and self.has_measures and "accuracy" not in columns:
             raise InputError(
                 f"{self.path} has pilots of several measures, and pilots of an accuracy are needed "
-                f"here: 'fedaccord solve {self.path}' takes it"
+                f"here: 'fedaccord solve {self.path}' reads it"
             )
         missing = [name for name in kind.needed if name not in columns]
         self._refuse_wide(kind, missing, strangers)
         where = f"{self.unit} {self.lines[0]}"
         for name in missing:
             near = find_closest(name, strangers)
-            meant = f"; is it the column {near!r}? rename it" if near else ""
+            meant = f": rename {near!r} if that is the column" if near else ""
             # A proposal can do without names; a heading that is not ours may still mean them.
             unknown = dict.fromkeys(["agent", *missing] if "agent" not in columns else missing)
             known = "; ".join(
                 f"for the {one}: {', '.join(map(repr, kind.headings(one)))}" for one in unknown
             )
             raise InputError(
-                f"{self.path} has no column {name!r}{meant}; its headings in {where} are "
-                f"{', '.join(map(repr, heads))}; "
-                f"accepted are, {known}"
+                f"{self.path} has no column {name!r}{meant}. Its headings in {where} are "
+                f"{', '.join(map(repr, heads))}. "
+                f"Accepted headings {known}"
             )
 
     def _refuse_wide(self, kind: TableKind, missing: list[str], strangers: list[str]) -> None:

@@ -60,8 +60,8 @@ def describe_check(found: Check) -> str:
         agent = int(np.argmax(found.spare))
         return (
             f"Feasible but not stable: {found.game.name(agent)} could give "
-            f"{format_amount_with_digits(found.spare[agent])} less and still reach its "
-            f"requirement{_others(found, found.spare, 'could', 'could')}."
+            f"{_count_less(found.spare[agent])} and still reach its "
+            f"requirement{_others(found, found.spare, 'could give less', 'could give less')}."
         )
     if Answer.BORDERLINE in (found.feasible, found.stable):
         return "Too close to call: a utility is only known to within an interval."
@@ -90,7 +90,13 @@ def _others(found: Check, amounts: Vector, one: str, many: str) -> str:
     more = int((amounts > found.tolerance * found.scale).sum()) - 1
     if more <= 0:
         return ""
-    return f"; 1 other {one} too" if more == 1 else f"; {more:,} others {many} too"
+    return f"; 1 other agent {one} too" if more == 1 else f"; {more:,} other agents {many} too"
+
+
+def _count_less(amount: float) -> str:
+    """Return how many samples an agent need not give: 1 sample less, 210 samples less."""
+    shown = format_amount_with_digits(amount)
+    return f"{shown} sample{'s' * (shown != '1')} less"
 
 
 def explain_agent(found: Check, agent: int) -> str:
@@ -269,7 +275,7 @@ def describe_carried(game: Game, agents: Sequence[int]) -> str:
         bound = "is fixed at" if fixed else "has a limit of"
         said.append(f"{game.name(agent)} {bound} {format_samples(limit)}")
     if len(agents) > named:
-        said.append(f"{len(agents) - named:,} others are limited too")
+        said.append(f"{len(agents) - named:,} other agents are limited too")
     whole = "a full safety margin" if len(agents) == 1 else "full safety margins"
     others = [agent for agent in range(game.size) if agent not in agents]
     make = f"{game.name(others[0])} makes" if len(others) == 1 else "the others make"
@@ -303,8 +309,12 @@ def describe_hurt(found: Check) -> str:
     order = np.argsort(now - before, kind="stable")[:NAMES].tolist()
     hurt = [i for i in order if before[i] - now[i] > FALL]
     ends = [tuple(format_uncertain(float(one[i])) for one in (before, now)) for i in hurt]
-    said = [f"{found.game.name(i)} (from {a} to {b})" for i, (a, b) in zip(hurt, ends, strict=True)]
-    return f"Compared with the plan, P(goal) falls most for {join_with_and(said)}." if said else ""
+    if not hurt:
+        return ""
+    first = f"{found.game.name(hurt[0])} (from {ends[0][0]} to {ends[0][1]})"
+    rest = join_with_and([found.game.name(i) for i in hurt[1:]])
+    then = f", then for {rest}" if rest else ""
+    return f"Compared with the plan, P(goal) falls most for {first}{then}."
 
 
 def describe_rest(found: Check, prospects: Prospects) -> str:
@@ -324,7 +334,7 @@ def _describe_spare(found: Check) -> str:
     if not spare.any():
         return f"No agent could give less and still {still}."
     agent, others = int(np.argmax(spare)), int((spare > 0).sum()) - 1
-    too = "" if others == 0 else f"; {others:,} other{'s' * (others > 1)} could too"
+    too = "" if others == 0 else f"; {count(others, 'other agent')} could give less too"
     return (
         f"{found.game.name(agent)} could give {format_samples(spare[agent])} fewer samples and "
         f"still {still}{too}.{_hint_at_limits(found)}"

@@ -59,7 +59,7 @@ Judgement = Annotated[
     str | None,
     typer.Option(
         "--judged",
-        help="true: goals are about the model's true accuracy. measured: about one measurement.",
+        help="What goals are about. true: the model's true accuracy. measured: one measurement.",
     ),
 ]
 Preference = Annotated[

@@ -45,7 +45,8 @@ def coalitions(
     """Find who should federate with whom: coalitions that no group of agents would leave.
 
     Each coalition follows its cheapest stable plan, and an agent prefers the coalition in which it
-    gives least. With up to 12 agents, all groupings are searched. Exits 1 if none is core-stable.
+    gives least. With up to 12 agents, all groupings are searched. The exit code
+    is 1 if none is core-stable.
     """
     from fedaccord.coalitions.find import find_coalitions
     from fedaccord.report.coalitions import coalitions_page, show_coalitions

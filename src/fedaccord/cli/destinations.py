@@ -58,7 +58,8 @@ def check_destination(
     """
     path = Path(save)
     if path.suffix not in suffixes:
-        raise InputError(f"{option} needs a file that ends in {' or '.join(suffixes)}; got {save}")
+        ends = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
+        raise InputError(f"{option} needs a file that ends in {ends}; got {save}")
     if path.suffix == ".xlsx":
         imported("openpyxl")
     if path.exists() and not path.is_file():

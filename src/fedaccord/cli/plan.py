@@ -107,7 +107,7 @@ Judgement = Annotated[
     str,
     typer.Option(
         "--judged",
-        help="true: goals are about the model's true accuracy. measured: about one measurement.",
+        help="What goals are about. true: the model's true accuracy. measured: one measurement.",
     ),
 ]
 Preference = Annotated[
@@ -218,7 +218,7 @@ def plan(
     FILE is a CONFIG.toml (a federation; default: the built-in handwritten-digits federation), a
     PILOTS.csv, a MEASURES.csv, a HISTOGRAMS.csv or a GAME.json. For a federation, the command first
     trains pilots. Every finished pilot is stored, so the same command continues after an
-    interruption. Exits 1 if no plan reaches the requested probability.
+    interruption. The exit code is 1 if no plan reaches the requested probability.
     """
     goals, needs, limits = map(Wanted.read, (goal, need, limit), ("--goal", "--need", "--limit"))
     check_wanted(probability, judged, prefer, time_limit)

@@ -68,7 +68,7 @@ def reproduce(
 ) -> int:
     """Check the claims of the paper "One for One, or All for All", and write a page of results.
 
-    Exits 0 when no checked claim fails, 1 when one does.
+    The exit code is 0 if no checked claim fails, and 1 otherwise.
     """
     from fedaccord.reproduce import run as running
     from fedaccord.reproduce.claims import Verdict

@@ -55,8 +55,8 @@ def share(
     The cheapest plan asks some agents for more than they need themselves. Payments make it hold:
     they add up to zero, and no group of agents would pay less alone. Other contracts are listed
     for comparison. Take marginal if agents could misstate their costs and a funder covers the
-    deficit. Take shapley if each agent should bear the cost that it adds. Exits 1 if there is no
-    plan.
+    deficit. Take shapley if each agent should bear the cost that it adds. The exit code is 1
+    if there is no plan.
     """
     from fedaccord.report.sharing import share_page, show_shares
     from fedaccord.sharing.share import share_costs

@@ -81,7 +81,7 @@ def solve(
 ) -> int:
     """Find the cheapest plan of a game, the cheapest stable and the cheapest envy-free plan.
 
-    Exits 0 if each plan either passes the check or is proved not to exist. Exits 1 otherwise.
+    The exit code is 0 if each plan passes the check or is proved not to exist, and 1 otherwise.
     """
     # Solvers bring much along, which other commands do without.
     from fedaccord.equilibria.solve import solve_all

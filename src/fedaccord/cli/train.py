@@ -81,7 +81,7 @@ def train(
 ) -> int:
     """Train a federation once, and show which agents reach their goals.
 
-    Exits 0 when all agents reach their goals at the last evaluation, 1 otherwise.
+    The exit code is 0 if all agents reach their goals at the last evaluation, and 1 otherwise.
     """
     config = read_config(config_file)
     chosen = choose_algorithms(config, None if algorithm is None else [algorithm], path=config_file)

@@ -482,9 +482,8 @@ def _read_matrix_rows(value: list[Any], key: str, names: list[str]) -> Iterable[
             width = len(row)
         if len(row) != width:
             why = "one per agent" if key == "benefits" else "as the first row has"
-            raise InputError(
-                f'the row of {name} in "{key}" has {len(row)} numbers, and needs {width}, {why}'
-            )
+            has = f"{len(row)} number{'s' * (len(row) != 1)}"
+            raise InputError(f'the row of {name} in "{key}" has {has}, and needs {width}, {why}')
         yield _read_numbers(row, partial(_cell, key, name))
     if width == 0:
         raise InputError(f'the rows of "{key}" are empty; give each point its probability')

@@ -153,16 +153,16 @@ def _list_all(
         yield level * most, f"Every agent gives {part}", -1
         for i, name in names.items():
             own = np.arange(plan.size) == i
-            yield np.where(own, level * most, 0.0), f"Only {name} gives, {part}", i
+            yield np.where(own, level * most, 0.0), f"Only {name} gives samples: {part}", i
             yield np.where(own, 0.0, level * most), f"Every agent but {name} gives {part}", -1
     for row in np.unique(measurement.table.contributions, axis=0):
-        yield row, "It repeats an earlier pilot with new samples", -1
+        yield row, "This pilot repeats an earlier one with new samples", -1
 
 
 def _list_near_plan(
     given: Vector, most: Vector, names: dict[int, str]
 ) -> Iterator[tuple[Vector, str, int]]:
-    plan = "the plan without margin"
+    plan = "the plan without a safety margin"
     yield given, f"Every agent follows {plan}", -1
     for part in PARTS:
         if part != 1:
@@ -177,5 +177,5 @@ def _list_near_plan(
         )
         for part in PARTS:
             if part != 1 and given[i]:
-                said = f"{name} gives {format_percent(part)} of {plan}, the others follow it"
+                said = f"{name} gives {format_percent(part)} of {plan}, and the others follow it"
                 yield np.where(own, part * given, given), said, -1

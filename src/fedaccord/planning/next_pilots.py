@@ -190,10 +190,10 @@ class _Search:
         said = [f"{self.candidates.labels[pilot]}."]
         for doubt in answered:
             whose = "" if doubt.agent is None else f" about {self.plan.name(doubt.agent)}"
-            said.append(f"It answers the doubt{whose} ({doubt.kind}).")
+            said.append(f"This pilot answers the doubt{whose} ({doubt.kind}).")
         if gains.sum() > 0:
             agent = int(np.argmax(gains))
-            said.append(f"It shows most about {self.plan.name(agent)}.")
+            said.append(f"This pilot shows most about {self.plan.name(agent)}.")
         return " ".join(said)
 
     def finish(self) -> NextPilots:
@@ -230,7 +230,7 @@ def find_gradients(plan: Plan, measurement: Measurement) -> tuple[str, list[Matr
         samples = plans @ measurement.benefits[agent]
         by_sample = height * pace * (head + samples) ** (-pace - 1)
         gradients.append(slopes * (weights[:, agent] / by_sample)[:, None])
-    return "the stable total", gradients
+    return "the stable plan's total", gradients
 
 
 def _follow(plan: Plan, measurement: Measurement, chosen: Vector) -> Matrix:

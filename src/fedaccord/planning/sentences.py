@@ -99,7 +99,7 @@ def _compare_with_alone(plan: Plan) -> str:
         fewer, as_many = "less", "as much as"
     else:
         start, would = "Together the agents give", "they would need"
-        fewer, as_many = "fewer", "the same number as"
+        fewer, as_many = "fewer samples", "the same number as"
     if saved < -0.005 * alone:
         return f"{start} more than the {format_samples(alone)} that {would} alone{same}."
     if saved <= 0.005 * alone:
@@ -229,9 +229,9 @@ def _list_attainable(plan: Plan) -> list[str]:
     if not low:
         return []
     named = [f"{format_accuracy_down(plan.attainable[i])} for {plan.name(i)}" for i in low]
-    goals = "a goal" if len(low) == 1 else "goals"
+    these = "this lower goal" if len(low) == 1 else "these lower goals"
     likely = write_requested(plan)
-    return [f"With probability {likely} this plan reaches {goals} of {_join(named)}."]
+    return [f"With probability {likely}, the plan reaches {these}: {_join(named)}."]
 
 
 def _join(parts: list[str]) -> str:
@@ -432,9 +432,10 @@ def _describe_reason(plan: Plan, agent: int) -> str:
         return f"{alone} The others give nothing."
     if supplied < 0.5:
         return f"{alone} The {format_samples(others)} that the others give are worth nothing to it."
-    most = f", the largest part from {best[0]} ({format_samples(best[1])})" if best else ""
     own = count_whole(supplied, "sample")
-    worth = f"To this agent they are worth as much as {own} of its own{most}."
+    worth = f"To this agent they are worth as much as {own} of its own."
+    if best:
+        worth += f" The largest part, {format_samples(best[1])}, comes from {best[0]}."
     return f"{alone} The others give {count_whole(others, 'sample')}. {worth}"
 
 
@@ -510,7 +511,9 @@ def _describe_prospects(plan: Plan, agent: int) -> str:
         return said[0]
     run = plan.runs[agent]
     if run.low is not None:
-        said.append(f"Single runs range from {run.low:.3f} to {run.high:.3f}.")
+        said.append(
+            f"In 95 % of runs, its accuracy is between {run.low:.3f} and {run.high:.3f}."
+        )
     chance = format_uncertain(float(plan.satisfied[agent]))
     return " ".join([*said, f"It reaches its goal with probability {chance}."])
 

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 SHOWN = 8
 LISTED = 100
 CORE = (
-    "A grouping puts every agent into one coalition. Core-stable: no group of agents could leave "
-    "and all be better off. Individually stable: no agent would rather be alone, or in another "
-    "coalition that would take it."
+    "A grouping puts every agent into exactly one coalition. Core-stable: no group of agents could "
+    "leave so that all of its members are better off. Individually stable: no agent would rather "
+    "be alone, or in another coalition that would accept it."
 )
 PAIRS = "A pair would leave if both of its agents are better off as a pair than now."
 

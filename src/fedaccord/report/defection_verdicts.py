@@ -128,10 +128,9 @@ def sum_up_cuts(audit: DefectionAudit, curve: DefectionCurve) -> tuple[Word, str
         return "yes", f"{only} can give less; {format_level(less[0])} is enough"
     if less:
         low = min(less)
-        said = (
-            f"{len(less):,} of {every} can give less; {format_level(low)} is enough for "
-            f"{less.count(low):,} of them"
-        )
+        who = f"all {every}" if len(less) == len(agents) else f"{len(less):,} of {every}"
+        enough = "each" if less.count(low) == len(less) else f"{less.count(low):,}"
+        said = f"{who} can give less; {format_level(low)} is enough for {enough} of them"
         return "yes", f"{said}; {doubt}" if unclear else said
     if not_less:
         nobody = "no other agent" if unclear else "no agent"

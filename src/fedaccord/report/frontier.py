@@ -96,8 +96,8 @@ COLLATERAL = (
 def show_frontier(frontier: Frontier) -> Iterator[str | Text | Table]:
     """Return what a terminal shows: what the numbers are, the tables, and the answer."""
     yield (
-        "Share of runs in which agents reach their goals at the end of training [95 % interval], "
-        f"{describe_judging(frontier)}."
+        "The tables have the share of runs in which agents reach their goals at the end of "
+        f"training, with 95 % intervals in brackets. Models are {describe_judging(frontier)}."
     )
     yield (
         "P2: one agent gives a part of what the plan asks of it, and the others give all of it. "

@@ -110,7 +110,8 @@ def describe_average(found: Check) -> str:
     reach = "every agent reaches its goal"
     if short.any():
         names = _name_first(found, np.where(np.isfinite(found.short), found.short, np.inf))
-        reach = f"{names} {'falls' if short.sum() == 1 else 'fall'} short of the goal"
+        falls = "falls short of its goal" if short.sum() == 1 else "fall short of their goals"
+        reach = f"{names} {falls}"
     less = "No agent could then give less."
     if spare.any():
         worst = int(np.argmax(found.spare))
@@ -142,8 +143,8 @@ def suggest_limit(found: Check) -> Iterator[str]:
     limit = f"{name}={found.contributions[agent]:.0f}"
     limit = limit if name.isalnum() else f'"{limit}"'
     yield (
-        f"To make {count_samples(found.contributions[agent])} the limit of {name}, run fedaccord "
-        f"plan with --limit {limit} and the pilots."
+        f"If {name} can give at most {count_samples(found.contributions[agent])}, plan again: run "
+        f"fedaccord plan with the pilots and --limit {limit}."
     )
 
 
@@ -163,13 +164,21 @@ def _describe_envy(found: Check) -> str:
 def _name_pairs(found: Check, envied: dict[int, int], verb: str) -> str:
     """Name the first agents with the one that each envies, and count the others."""
     pairs = sorted(envied.items())
+    first = pairs[: count_named(len(pairs), NAMES)]
+    # Agents that envy the same agent share a clause.
+    whom = {j: [found.game.name(i) for i, k in first if k == j] for _, j in first}
     named = [
-        f"{found.game.name(i)} {verb} {found.game.name(j)}"
-        for i, j in pairs[: count_named(len(pairs), NAMES)]
+        f"{join_with_and(who)} {_agree(verb, len(who))} {found.game.name(j)}"
+        for j, who in whom.items()
     ]
-    rest = len(pairs) - len(named)
-    more = f"{count(rest, 'other')} {verb if rest == 1 or ' ' in verb else 'envy'} another"
+    rest = len(pairs) - len(first)
+    more = f"{count(rest, 'other agent')} {_agree(verb, rest)} another"
     return join_with_and([*named, more] if rest else named)
+
+
+def _agree(verb: str, number: int) -> str:
+    """Return a verb for one agent or several: envies, envy, would envy."""
+    return "envy" if verb == "envies" and number > 1 else verb
 
 
 def _name_first(found: Check, amounts: Vector) -> str:

@@ -229,8 +229,8 @@ def _describe_stability(concept: str, found: Check) -> str:
     }.get(found.stable, "")
     if not stable:
         worst, others = int(np.argmax(found.spare)), int(is_off(found, found.spare).sum()) - 1
-        more = f", and {count(others, 'other')} could too" if others > 0 else ""
-        less = format_amount(found.spare[worst])
+        more = f", and {count(others, 'other agent')} could give less too" if others > 0 else ""
+        less = count_samples(found.spare[worst])
         stable = f"{found.game.name(worst)} could give {less} less{more}"
     envious = len({i for i, _ in found.envy})
     envy = {
@@ -343,7 +343,8 @@ def _describe_lack(found: Check) -> Iterator[str]:
         else:
             said.append(f"{name} falls {count_samples(short)} short of what it needs")
     if many > NAMES:
-        said.append(f"{count(many - NAMES, 'other')} fall{'s' * (many == NAMES + 1)} short too")
+        falls = f"fall{'s' * (many == NAMES + 1)} short too"
+        said.append(f"{count(many - NAMES, 'other agent')} {falls}")
     if said:
         yield join_with_and(said)
 
@@ -351,16 +352,16 @@ def _describe_lack(found: Check) -> Iterator[str]:
 def _describe_cuts(found: Check) -> str:
     """Name those who could give less, the most first."""
     many = int(is_off(found, found.spare).sum())
-    fewer = "fewer" if found.game.is_integer else "less"
-    # "agent 1 0.6 less" would not read.
+    # "agent 1 0.6" would not read.
     again = found.game.agents is None
     said = [
-        f"{found.game.name(agent)} {'could give ' * (again or n == 0)}"
-        f"{format_amount(found.spare[agent])} {fewer}"
+        f"{found.game.name(agent)} could give {count_samples(found.spare[agent])} less"
+        if again or n == 0
+        else f"{found.game.name(agent)} {format_amount(found.spare[agent])}"
         for n, agent in enumerate(rank(found.spare, min(many, NAMES)).tolist())
     ]
     if many > NAMES:
-        said.append(f"{count(many - NAMES, 'other')} could give less too")
+        said.append(f"{count(many - NAMES, 'other agent')} could give less too")
     return join_with_and(said)
 
 

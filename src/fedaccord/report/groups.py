@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fedaccord.check import Answer, Check
 from fedaccord.groups import BlockingGroup
 from fedaccord.report.model import Column, Mark, Records, Section, Table, Tone
-from fedaccord.wording import count, format_part, format_uncertain, join_with_and, pluralize
+from fedaccord.wording import count, format_part, format_uncertain, join_with_and
 
 # A terminal lists this many groups; JSON lists all.
 SHOWN = 20
@@ -25,10 +25,10 @@ def describe_groups(found: Check, groups: Sequence[BlockingGroup], size: int) ->
     if groups:
         alone = sum(len(group.agents) == 1 for group in groups)
         more = len(groups) - alone
-        could = f"{more:,} {pluralize(more, 'group', 'groups')} of agents (up to {size} each)"
+        could = f"{count(more, 'group')} of up to {count(size, 'agent')}"
         if not alone:
             return f"{could} could give less together{keep}."
-        could = f"{count(alone, 'agent')} alone{f' and {could}' if more else ''}"
+        could = f"{count(alone, 'single agent')}{f' and {could}' if more else ''}"
         return f"{could} could give less{keep}."
     if found.judged.stable is Answer.TRUE:
         none = f"No group of agents, of any size, could give less together{keep}"

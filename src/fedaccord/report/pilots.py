@@ -78,8 +78,8 @@ def _describe_total(found: NextPilots) -> str:
     if total is None or total.low is None or total.high is None:
         return ""
     return (
-        f"The stable total without margin is now {total.value:,.0f} samples (95 % interval "
-        f"{total.low:,.0f} to {total.high:,.0f})."
+        f"Without a safety margin, the stable plan now asks for {total.value:,.0f} samples. Its "
+        f"95 % interval runs from {total.low:,.0f} to {total.high:,.0f}."
     )
 
 

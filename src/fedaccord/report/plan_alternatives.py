@@ -122,7 +122,7 @@ def _suggest_limit(plan: Plan, *, hint: bool) -> str:
     most = int(np.argmax(given))
     if given[most] <= plan.game.minimums[most]:
         return ""
-    which = "A lower limit" if np.isfinite(plan.game.limits[most]) else "A limit"
+    which = "A smaller limit" if np.isfinite(plan.game.limits[most]) else "A limit"
     said = f"{which} for {plan.name(most)}, which gives most, may make the plan cheaper"
     return f"{said}: try --limit." if hint else f"{said}."
 

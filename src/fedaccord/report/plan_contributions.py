@@ -37,7 +37,6 @@ from fedaccord.wording import (
     capitalize_first,
     format_goal,
     format_interval,
-    format_number,
     format_part,
     format_range,
     format_samples,
@@ -233,14 +232,15 @@ def describe_bare(plan: Plan) -> Iterator[str]:
         )
     open_ended = [n for n, s in plan.solutions.items() if s.status is Status.LIMIT]
     if open_ended:
-        yield f"Not proved to be the cheapest of their kind: {', '.join(open_ended)}."
+        names = ", ".join(open_ended)
+        yield f"These plans are not proved to be the cheapest of their kind: {names}."
     for name, price in plan.prices.items():
         found = plan.price_of_stability
         if name == "price of stability" and found is not None and found.low is not None:
             yield f"Price of stability: {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]."
         else:
             note = f" ({price.note.rstrip('.')})" if price.note else ""
-            value = format_range(price.lower, price.upper, format_number)
+            value = format_range(price.lower, price.upper, "{:.3f}".format)
             yield f"{capitalize_first(name)}: {value}{note}."
 
 

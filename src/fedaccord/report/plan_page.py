@@ -231,7 +231,7 @@ def _certainty_section(plan: Plan) -> Section | None:
             f"No stable plan reaches the requested {write_requested(plan)}. The plan of this page "
             f"reaches {write_everyone(plan)}."
         )
-    intro = f"It takes more samples to be surer that all agents reach their goals. {where}"
+    intro = f"More certainty takes more samples. {where}"
     table = list_certainties(plan).table("page")
     falls = filter(None, [describe_falls(plan)])
     return Section("The price of certainty", (intro, _picture_low(chart), table, *falls))
@@ -261,7 +261,7 @@ def _less_section(plan: Plan) -> Section | None:
     legend = (
         f"A cross marks a probability of {LOOSE:.2f} or more: the agent probably reaches its goal "
         f"anyway, so the plan hardly deters it. A tick marks {FIRM:.2f} or less: the agent has a "
-        "strong reason to keep to the plan. A question mark is between the two."
+        "strong reason to keep to the plan. A question mark marks a probability between these two."
     )
     return Section("What an agent gains by giving less", (intro, chart, table, legend))
 
@@ -315,7 +315,7 @@ def _sheets_section(plan: Plan) -> Section | None:
         return None
     few = plan.size <= SHEETS
     agents = range(plan.size) if few else choose_agents(plan)
-    intro = "On paper each agent has a box of its own, to cut out."
+    intro = "On paper, each agent has its own box, which you can cut out."
     if not few:
         intro += " Here are the agents that give most; --json has the sentences of all."
     cards = tuple(_make_card(plan, agent) for agent in agents)
@@ -397,7 +397,7 @@ def _assumptions_section(plan: Plan) -> Section:
     intro = "The numbers are right if all of this is true:"
     parts: list[Part] = [intro, Listing(plan.assumptions)]
     if plan.measurement is not None and not list_doubts(plan):
-        parts.insert(0, "Nothing in the pilots speaks against the fit.")
+        parts.insert(0, "The pilots do not contradict the fit.")
     return Section("What is assumed", tuple(parts))
 
 

@@ -46,7 +46,8 @@ CHOICES = {
     "deficit.",
     "shapley": "Take shapley if each agent should bear the cost that it adds, and no group would "
     "leave.",
-    "nucleolus": "Take nucleolus if, under prices, a group saves hardly anything by staying.",
+    "nucleolus": "Take nucleolus if, under the contract prices, a group saves hardly anything by "
+    "staying.",
 }
 
 
@@ -97,7 +98,7 @@ def describe_raised(found: CostShares) -> Iterator[str]:
         limit = "whose limit is" if one else "whose limits are"
         yield (
             f"The payments are for the full targets of all agents, also of {names}, {limit} too "
-            f"low: the optimal plan without payments lowers {'this target' if one else 'these'}, "
+            f"low. The optimal plan without payments lowers {'this target' if one else 'these'}, "
             "so it needs fewer samples."
         )
 
@@ -125,7 +126,7 @@ def advise_contract(found: CostShares) -> str:
 
 def describe_contract(found: CostShares, contract: Contract) -> str:
     """Return what a contract does, whether a group would leave, and what is left to fund."""
-    said = f"Under {contract.rule}, {RULES[contract.rule]}."
+    said = f"Contract {contract.rule}: {RULES[contract.rule]}."
     if contract.leaver is not None:
         names = _name_group(found, contract.leaver)
         bears = found.write_burden(contract.leaver.bears, len(contract.leaver.agents))
@@ -139,11 +140,11 @@ def describe_contract(found: CostShares, contract: Contract) -> str:
         said += " Whether a group would rather leave was not checked."
     if contract.deficit > ROUNDING * found.prices.total:
         added, cost = found.write(contract.deficit), found.write(found.prices.total)
-        of = f" of the total cost, {cost}"
+        of = f" of the total cost of {cost}"
         if contract.deficit > found.prices.total:
             of = f", more than the plan costs ({cost})"
         said += (
-            f" No agent gains by misstating its costs or its requirement, but a funder has to pay "
+            " No agent gains by misstating its costs or its requirement. But a funder has to pay "
             f"{added}{of}."
             if contract.rule == "marginal"
             else f" {added} is left to fund."
@@ -171,11 +172,11 @@ def describe_splitting(found: CostShares) -> Iterator[str]:
         agent = int(gains.argmax())
         if gains[agent] > ROUNDING * found.prices.total:
             yield (
-                f"Under {rule}, {found.game.name(agent)} would save {found.write(gains[agent])} by "
-                "appearing as two agents."
+                f"Contract {rule}: {found.game.name(agent)} would save {found.write(gains[agent])} "
+                "by appearing as two agents."
             )
         else:
-            yield f"Under {rule}, no agent would save anything by appearing as two agents."
+            yield f"Contract {rule}: no agent would save anything by appearing as two agents."
 
 
 # Tables.
