@@ -225,10 +225,13 @@ def test_a_computation_that_fails_leaves_nothing_under_way():
         refuse=said.append,
         busy=SimpleNamespace(text="working …"),
         body=SimpleNamespace(content="another tab"),
-        extra=SimpleNamespace(clear=lambda: cleared.append(True)),
+        extra=SimpleNamespace(clear=lambda: cleared.append("extra")),
+        offers=SimpleNamespace(clear=lambda: cleared.append("offers")),
+        frame=SimpleNamespace(classes=lambda remove: cleared.append(remove)),
     )
     page.Visit._fail(visit, ValueError("no such number"))
-    assert said == ["This failed: no such number"] and cleared
+    assert said == ["This failed: no such number"]
+    assert sorted(cleared) == ["extra", "offers", "waits"]
     assert visit.busy.text == "" and visit.body.content == ""
 
 

@@ -337,13 +337,14 @@ def test_the_plan_of_those_who_keep_their_data_is_one_click_away(hospitals):
 def test_nothing_turns_red_while_a_plan_is_looked_for(hospitals):
     tab = hospitals.open("adjust=goal")
     tones = """window.tones = new Set(); new MutationObserver(() => window.tones.add(document
-        .querySelector('.answer .verdict')?.className)).observe(document.querySelector('.answer'),
+        .querySelector('.answer .verdict')?.className)).observe(document.body,
         {childList: true, subtree: true})"""
     tab.browser.run(tones)
     for agent, goal in ((0, 2000), (1, 1800), (2, 100)):
         tab.write(agent, goal)
     assert tab.headline.endswith("no hospital envies another.")
-    assert not [one for one in tab.browser.run("return [...window.tones]") if "bad" in (one or "")]
+    seen = tab.browser.run("return [...window.tones]")
+    assert seen and not [one for one in seen if "bad" in (one or "")]
     assert not tab.browser.run("return document.querySelectorAll('.waits').length")
 
 
