@@ -128,7 +128,8 @@ def sum_up_cuts(audit: DefectionAudit, curve: DefectionCurve) -> tuple[Word, str
         return "yes", f"{only} can give less; {format_level(less[0])} is enough"
     if less:
         low = min(less)
-        who = f"all {every}" if len(less) == len(agents) else f"{len(less):,} of {every}"
+        whole = "both agents" if len(agents) == 2 else f"all {every}"
+        who = whole if len(less) == len(agents) else f"{len(less):,} of {every}"
         enough = "each" if less.count(low) == len(less) else f"{less.count(low):,}"
         said = f"{who} can give less; {format_level(low)} is enough for {enough} of them"
         return "yes", f"{said}; {doubt}" if unclear else said
