@@ -34,13 +34,13 @@ from fedaccord.federation.defection.curves import (
     Sharing,
     Trial,
     at_end,
+    compare_curves,
     cut,
     list_all_satisfied,
     list_satisfied,
     on_scored,
     sum_up,
 )
-from fedaccord.federation.defection.differences import compare_curves
 from fedaccord.federation.defection.intervals import Proportion, clustered
 from fedaccord.federation.defection.sequences import expect_trials, sequence
 from fedaccord.federation.defection.tactic import FAKE_SAMPLES, Tactic
