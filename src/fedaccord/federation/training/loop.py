@@ -28,8 +28,14 @@ from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.defection.tactic import FAKE_UPDATES, Tactic
 from fedaccord.federation.history import GoalValues, History, Session
-from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
-from fedaccord.federation.training.direct import find_direct, join_clients, keep_in_torch
+from fedaccord.federation.models.networks import (
+    ClientRows,
+    dropouts,
+    find_direct,
+    join_clients,
+    keep_in_torch,
+    ready_dropout,
+)
 from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
 from fedaccord.federation.training.steps import (
     Optimizer,
