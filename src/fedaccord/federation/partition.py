@@ -23,7 +23,7 @@ from fedaccord.federation.training.rng import stream
 
 if TYPE_CHECKING:
     from fedaccord.federation.goals import ClientGoal, GoalRule, Mask
-    from fedaccord.federation.runs.engines import Source
+    from fedaccord.federation.runs.execute import Source
 
 HALVES = ("first", "second")
 # Validates on all points of a site that do not train.

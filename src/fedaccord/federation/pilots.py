@@ -22,8 +22,7 @@ from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.partition import REST, Dealer, SiteDealer, read_each, set_goals
-from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import Count, EngineMaker, Executor, open_executor
+from fedaccord.federation.runs.execute import Count, EngineMaker, Executor, Source, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 from fedaccord.federation.runs.trials import AIMED, PILOTS, UNCOUNTED
 from fedaccord.federation.training.rng import stream

@@ -20,7 +20,7 @@ from fedaccord.wording import join_with_and
 
 if TYPE_CHECKING:
     from fedaccord.federation.algorithms.base import Counts
-    from fedaccord.federation.runs.engines import Source
+    from fedaccord.federation.runs.execute import Source
 
 # Asks for as many points as there are.
 ALL = "all"

@@ -45,8 +45,7 @@ from fedaccord.federation.defection.intervals import Proportion, clustered
 from fedaccord.federation.defection.sequences import expect_trials, sequence
 from fedaccord.federation.defection.tactic import FAKE_SAMPLES, Tactic
 from fedaccord.federation.partition import find_measures
-from fedaccord.federation.runs.engines import Engine, Source
-from fedaccord.federation.runs.execute import Executor, Progress, open_executor
+from fedaccord.federation.runs.execute import Engine, Executor, Progress, Source, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 from fedaccord.federation.runs.trials import PLANNING
 from fedaccord.federation.training.rng import stream

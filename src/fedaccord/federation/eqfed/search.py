@@ -16,8 +16,7 @@ from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import Step
-from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import Executor, open_executor
+from fedaccord.federation.runs.execute import Executor, Source, open_executor
 from fedaccord.federation.runs.store import Outcome, Run
 from fedaccord.federation.runs.trials import SEEKING
 
