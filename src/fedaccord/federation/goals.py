@@ -253,11 +253,7 @@ def check_goals(goals: Sequence[ClientGoal], client: str) -> tuple[ClientGoal, .
 
 
 def find_labels(goals: Sequence[ClientGoal], client: str) -> str:
-    """Return what a client's labels are: "classes", "amounts" or "times".
-
-    goals: of the client; without any, classes.
-    client: its name.
-    """
+    """Return what a client's labels are: "classes", "amounts" or "times"."""
     kinds = {goal.labels: goal for goal in goals if goal.labels}
     if len(kinds) > 1:
         one, other, *_ = kinds.items()

@@ -38,7 +38,6 @@ class HoldBack(Algorithm):
     tests_at_evaluations = True
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         if self.form != "pooled":
             raise InputError(

@@ -63,7 +63,6 @@ class Pledging(Algorithm):
     commitment: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("passes", self.passes, above=0)
         if self.stop_after is not None:
@@ -142,7 +141,6 @@ class Pledged(Pledging):
     ends: str = "first"
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_choice("ends", self.ends, ENDS)
 

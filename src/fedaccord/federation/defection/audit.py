@@ -256,9 +256,6 @@ class Design:
 
         Groups of several are drawn among the contributors: all of them where each client defects
         in every trial and there are not too many, or else one at random.
-
-        trial: which.
-        full: what everyone is to contribute.
         """
         if self.options.group == 1:
             return [(i,) for i in self.choose_defectors(trial, full)]
@@ -274,9 +271,6 @@ class Design:
 
         A random client that is to contribute nothing cannot defect. In its trials a contributor is
         drawn as well, each with the same probability.
-
-        trial: which.
-        full: what everyone is to contribute.
         """
         drawn = list(self.defectors_of(trial))
         giving = [i for i, points in enumerate(full) if points]
@@ -619,11 +613,7 @@ def _is_defection(run: Run, full: Contributions) -> bool:
 
 
 def check_group(group: int, clients: int) -> None:
-    """Refuse a group of more agents than there are, before anything is trained.
-
-    group: how many agents defect together.
-    clients: how many there are.
-    """
+    """Refuse a group of more agents than there are, before anything is trained."""
     if group > clients:
         raise InputError(
             f"{group:,} agents cannot defect together: there {pluralize(clients, 'is', 'are')} "
@@ -653,10 +643,7 @@ def _name_each(algorithms: Algorithms) -> dict[str, Algorithm]:
 
 
 def read_plans(design: Design) -> dict[str, Contributions]:
-    """Return the contributions of each algorithm that has a plan, or raise an InputError.
-
-    design: of the audit.
-    """
+    """Return the contributions of each algorithm that has a plan, or raise an InputError."""
     plan = design.options.plan
     if plan is None:
         return {}

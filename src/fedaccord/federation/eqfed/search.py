@@ -207,10 +207,7 @@ class Search:
         return self._runs(contributions)[: len(self._seen.get(contributions, ()))]
 
     def find_helpers(self, theta: Contributions) -> tuple[str, ...]:
-        """Return the clients that give more than they need, for others that have given everything.
-
-        theta: contributions that were found.
-        """
+        """Return the clients that give more than they need, for others that have given all."""
         if theta == self._unconfirmed:
             return self._helping
         helping = []
@@ -239,11 +236,7 @@ class Search:
         )
 
     def _grow(self, theta: Contributions, phase: str = "grow") -> Contributions:
-        """Raise contributions, the neediest client first, until all have enough.
-
-        theta: to grow from.
-        phase: what the story calls it.
-        """
+        """Raise contributions, the neediest client first, until all have enough."""
         self._phase = phase
         while not (any(theta) and self._look_at_all(theta)):
             if any(theta):

@@ -171,11 +171,7 @@ class Simulation:
         self._grid: Grid | None = None
 
     def make(self, deal: Deal, run: Run) -> History:
-        """Make a run.
-
-        deal: gives the federation of a trial.
-        run: to be made.
-        """
+        """Make a run."""
         federation = deal(run.trial)
         strategy = _strategy(federation, run)
         if self._grid is None:

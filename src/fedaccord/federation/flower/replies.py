@@ -57,9 +57,6 @@ def match_replies(
 
     An error that the SuperLink reports for a node carries the SuperLink's id, so the sender's id
     does not tell. The odd ones are pairs of who sent it and what is odd about it.
-
-    replies: as they came.
-    asked: the message that each client was sent.
     """
     senders = {message.metadata.message_id: name for name, message in asked.items()}
     # A message that was never sent has no id.

@@ -108,10 +108,7 @@ def hidden_layer(
 def hidden_layer_in_torch(
     images: Tensor, weights: Sequence[Tensor], drawn: Tensor | None, drop: int
 ) -> Tensor:
-    """Return the paper's network up to its hidden layer, in stock torch, tuned.
-
-    images, weights, drawn, drop: as of `hidden_layer`.
-    """
+    """Return the paper's network up to its hidden layer, in stock torch, tuned."""
     weights1, bias1, weights2, bias2, weights3, bias3 = weights
     # Of equals the pool takes the first, and relu keeps the order: pooling before relu gives the
     # same values and gradients for a quarter of the work. Channels go last, which the second

@@ -413,11 +413,7 @@ def _is_plain(model: Perceptron) -> bool:
 
 
 def join_clients(model: nn.Module, clients: Sequence[Client]) -> native.JoinedClients | None:
-    """Return the samples of clients for the native block; None where it does not compute a model.
-
-    model: to be trained.
-    clients: whose samples it is trained on.
-    """
+    """Return clients' samples for the native block; None where it does not compute a model."""
     direct = find_direct(model)
     if direct is None or not all(direct.takes(c.inputs, c.labels) for c in clients):
         return None

@@ -62,11 +62,7 @@ def find_function(path: str, what: str) -> Any:
 
 
 def write_order(config: Mapping[str, Any], arrays: Arrays | None = None) -> Shareable:
-    """Write an order to a site.
-
-    config: what it is to know.
-    arrays: the model that it is sent.
-    """
+    """Write an order to a site."""
     return FLModelUtils.to_shareable(FLModel(params=dict(arrays or {}), meta=dict(config)))
 
 
@@ -77,11 +73,7 @@ def read_order(task: Shareable) -> tuple[Arrays, dict[str, Any]]:
 
 
 def write_reply(metrics: Mapping[str, Any], arrays: Arrays | None = None) -> Shareable:
-    """Write what a site replies.
-
-    metrics: what it reports.
-    arrays: what it made.
-    """
+    """Write what a site replies."""
     said = {METRICS: dict(metrics), VERSION: __version__}
     return FLModelUtils.to_shareable(FLModel(params=dict(arrays or {}), meta=said))
 
@@ -112,11 +104,7 @@ def _read_answer(reply: Shareable | None) -> tuple[Any, dict[str, Any], dict[str
 
 
 def read_introduction(name: str, reply: Shareable | None) -> Introduction:
-    """Read what a site says of itself, or raise Unusable.
-
-    name: that NVFlare knows it by.
-    reply: as it came; None if none did.
-    """
+    """Read what a site says of itself, or raise Unusable."""
     _, metrics, meta = _read_answer(reply)
     version = meta.get(VERSION)
     if version != __version__:
@@ -128,12 +116,7 @@ def read_introduction(name: str, reply: Shareable | None) -> Introduction:
 
 
 def read_update(reply: Shareable | None, sent: Arrays, *, allotted: int) -> Update:
-    """Read what a site made of a round, or raise Unusable.
-
-    reply: as it came; None if none did.
-    sent: the model that it was given.
-    allotted: how many samples it was given.
-    """
+    """Read what a site made of a round, or raise Unusable."""
     arrays, metrics, _ = _read_answer(reply)
     loss = read_loss(metrics)
     check_names(arrays, sent)

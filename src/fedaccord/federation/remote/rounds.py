@@ -131,10 +131,7 @@ class Rounds(Generic[Model]):
     # Who is there.
 
     def enrol(self, clients: Mapping[str, Introduction | None]) -> None:
-        """Open the book with the members; None for one that is not there.
-
-        clients: what each says of itself.
-        """
+        """Open the book with the members; None for one that is not there."""
         terms, algorithm = self.terms, self.algorithm
         quotas = None if terms.plan is None else members.round_quotas(terms.plan, list(clients))
         if quotas is not None and not terms.exacting:
@@ -176,21 +173,14 @@ class Rounds(Generic[Model]):
     # Training.
 
     def begin(self, number: int, model: Model) -> None:
-        """Begin a round.
-
-        number: counted from 1.
-        model: that clients are sent.
-        """
+        """Begin a round."""
         self.number = number
         self.model = self._to_arrays(model)
         if self._withheld is None:
             self._withheld = Withheld(model, self._to_arrays)
 
     def order_training(self, present: Collection[str]) -> dict[str, TrainOrder]:
-        """Return what each client is to do in this round.
-
-        present: who is there.
-        """
+        """Return what each client is to do in this round."""
         self._allotted = self.book.allot_to(present)
         said = {name: self._allotted.get(name, 0) for name in self.book.names}
         self._log.info("round %d, samples to draw: %s", self.number, said)
@@ -200,11 +190,7 @@ class Rounds(Generic[Model]):
         }
 
     def choose_model(self, name: str, current: Model) -> Model:
-        """Return the model that a client is sent: the current one, unless it is withheld.
-
-        name: the client's.
-        current: the server's model.
-        """
+        """Return the model that a client is sent: the current one, unless it is withheld."""
         if not self.algorithm.withholds or self._withheld is None:
             return current
         return self._withheld.choose(name, current)
@@ -325,9 +311,6 @@ class Rounds(Generic[Model]):
         """Note the accuracies, let the weights react, and see whether everybody has its goal.
 
         Return those of clients that have the current model.
-
-        good: what clients measured.
-        faults: what cannot be used.
         """
         if self.measures_all and self._has_diverged(faults):
             self.book.record_divergence()

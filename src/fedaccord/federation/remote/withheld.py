@@ -31,21 +31,14 @@ class Withheld(Generic[Model]):
         return {name: self._to_arrays(record) for name, record in self._kept.items()}
 
     def choose(self, name: str, current: Model) -> Model:
-        """Return the model that a client is sent: the current one, or the last that it got.
-
-        name: the client's.
-        current: the server's model.
-        """
+        """Return the model that a client is sent: the current one, or the last that it got."""
         if name in self._kept:
             return self._kept[name]
         self._sent[name] = current
         return current
 
     def part(self, without: Collection[str]) -> tuple[list[str], list[str]]:
-        """Note who gets no further model; return who lost it now, and who is back.
-
-        without: everybody who gets none.
-        """
+        """Note who gets no further model; return who lost it now, and who is back."""
         lost = [name for name in without if name not in self._kept]
         back = [name for name in self._kept if name not in without]
         for name in lost:
@@ -57,10 +50,7 @@ class Withheld(Generic[Model]):
     def move(self, updates: Mapping[str, Update], model: Arrays) -> dict[str, Update]:
         """Return updates in which models that were made of older ones are as if made of this one.
 
-            model + (what the client made - what it was sent)
-
-        updates: what clients sent, each a model.
-        model: the server's.
+        model + (what the client made - what it was sent)
         """
         moved = {}
         for name, update in updates.items():

@@ -204,11 +204,7 @@ def _take_ended(under_way: dict[Future[History], Run]) -> list[Finished]:
 
 
 def make_run(deal: Deal, run: Run) -> History:
-    """Make a run in this process.
-
-    deal: gives the federation of a trial.
-    run: to be made.
-    """
+    """Make a run in this process."""
     federation, brought = deal(run.trial), run.contributions
     history = train(
         federation, run.algorithm, contributions=brought, seed=run.seed, tactic=run.tactic

@@ -148,12 +148,7 @@ def _listen(tasks: IO[bytes], waiting: queue.SimpleQueue[Run | Exception]) -> No
 
 
 def answer(deal: Deal, run: Run, *, make: Maker | None = None) -> Reply:
-    """Make a run; return its history, or what went wrong and where, to be sent to others.
-
-    deal: gives the federation of a trial.
-    run: to be made.
-    make: makes it, in another way than `make_run`.
-    """
+    """Make a run; return its history, or what went wrong and where, to be sent to others."""
     try:
         return (make or make_run)(deal, run), ""
     except InputError as error:

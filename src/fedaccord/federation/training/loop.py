@@ -266,12 +266,7 @@ class Pool:
 
 
 def draw_all(pools: Sequence[Pool], counts: Counts, brought: Counts) -> list[Drawn]:
-    """Draw a round's samples of all clients.
-
-    pools: of the clients.
-    counts: how many samples each draws.
-    brought: out of how many different points.
-    """
+    """Draw a round's samples of all clients."""
     every = zip(pools, counts.tolist(), brought.tolist(), strict=True)
     return [pool.draw(count, most) for pool, count, most in every]
 
