@@ -147,11 +147,7 @@ class _Simulator(Worker):
 
 
 def serve(tasks: IO[bytes], results_to: int) -> None:
-    """Make runs for the process at the other end of the pipes until it is gone.
-
-    tasks: where torch's settings and the source, and then the runs come from.
-    results_to: the descriptor that histories go to.
-    """
+    """Make runs for the process at the other end of the pipes until it is gone."""
     folder = Path(os.environ[FOLDER])
     with clean_up_after(folder):
         simulation = Simulation(folder, actors=int(os.environ[ACTORS]))

@@ -101,13 +101,7 @@ def read_update(reply: Message, sent: Arrays, *, allotted: int, weighted_by: str
 
 
 def read_evaluation(reply: Message, *, whole: bool, tested: bool, weighted_by: str) -> Evaluation:
-    """Read the reply to an evaluate message, or raise Unusable.
-
-    reply: the message.
-    whole: whether the server requested the accuracy on all samples.
-    tested: whether it requested that on the goal test's samples.
-    weighted_by: the metric that says on how many points.
-    """
+    """Read the reply to an evaluate message, as `read_accuracies` does, or raise Unusable."""
     content, metrics = read_answer(reply)
     found = read_accuracies(metrics, whole=whole, tested=tested, weighted_by=weighted_by)
     return Evaluation(*found, content)

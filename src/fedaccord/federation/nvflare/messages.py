@@ -135,11 +135,6 @@ def read_update(reply: Shareable | None, sent: Arrays, *, allotted: int) -> Upda
 
 
 def read_evaluation(reply: Shareable | None, *, whole: bool, tested: bool) -> Evaluation:
-    """Read what a site measured, or raise Unusable.
-
-    reply: as it came; None if none did.
-    whole: whether the server requested the accuracy on all samples.
-    tested: whether it requested that on the goal test's samples.
-    """
+    """Read what a site measured, as `read_accuracies` does, or raise Unusable."""
     _, metrics, _ = _read_answer(reply)
     return Evaluation(*read_accuracies(metrics, whole=whole, tested=tested))
