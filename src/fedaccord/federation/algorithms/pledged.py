@@ -186,11 +186,7 @@ class Pledged(Pledging):
 
 
 def check_points(name: str, given: Sequence[int]) -> tuple[int, ...]:
-    """Return whole numbers of points, one per client, or raise an InputError.
-
-    name: of the setting.
-    given: its value.
-    """
+    """Return whole numbers of points, one per client, or raise an InputError."""
     if not isinstance(given, list | tuple) or not all(type(n) is int and n >= 0 for n in given):
         raise InputError(f"{name} must be a list of whole numbers of samples; got {given!r}")
     return tuple(given)

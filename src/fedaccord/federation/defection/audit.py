@@ -193,14 +193,7 @@ class Design:
     def defecting_run(
         self, algorithm: str, full: Contributions, group: Group, level: float, trial: int
     ) -> Run:
-        """Return the run in which a group defects.
-
-        algorithm: its name.
-        full: theta, what everybody is to bring.
-        group: who defects.
-        level: what part of its contribution each of them gives.
-        trial: which draw of clients and of chance.
-        """
+        """Return the run in which a group defects."""
         given = self.defect(full, group, level)
         giving = tuple(i for i in group if given[i] < full[i])
         filler = self.options.filler if giving and not self.options.detect_copies else None
@@ -234,10 +227,7 @@ class Design:
         return tuple(given)
 
     def describe_work(self, full: Mapping[str, Contributions]) -> list[object]:
-        """Return what parts of the audit must have in common: all but levels and trials.
-
-        full: theta, what everybody is to bring, by the algorithms' names.
-        """
+        """Return what parts of the audit must have in common: all but levels and trials."""
         asked = self.options
         pledged = {name: str(self.pledge(name, theta).to_dict()) for name, theta in full.items()}
         how = (asked.protocol, asked.defectors, asked.group, asked.filler, asked.detect_copies)

@@ -68,11 +68,7 @@ class Bench:
 
     @contextlib.contextmanager
     def open(self, source: Source, **place: Any) -> Iterator[None]:
-        """Make runs of a source from now on.
-
-        source: deals the federations.
-        place: where runs are made and kept, as `open_executor` has it.
-        """
+        """Make runs of a source from now on."""
         with open_executor(source, **place) as executor:
             self.source, self.executor = source, executor
             yield

@@ -124,12 +124,7 @@ def hidden_layer_in_torch(
 
 
 def drop_units(values: Tensor, drawn: Tensor, drop: int) -> Tensor:
-    """Drop the units whose byte is below `drop`, and scale the others.
-
-    values: of the units.
-    drawn: a byte per unit.
-    drop: as of Dropout.
-    """
+    """Drop the units whose byte is below `drop`, and scale the others."""
     return values * ((drawn >= drop).to(values.dtype) * (BYTES / (BYTES - drop)))
 
 

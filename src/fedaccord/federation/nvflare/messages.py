@@ -43,11 +43,7 @@ REASON = "fedaccord-reason"
 
 
 def find_function(path: str, what: str) -> Any:
-    """Return the function or class that a text names, as task:Net.
-
-    path: the module and the name in it.
-    what: what it is for, in messages.
-    """
+    """Return the function or class that a text names, as task:Net."""
     if ":" not in path:
         raise InputError(
             f'{what} must be a module and a name in it, such as "task:Net"; got {path!r}'

@@ -148,13 +148,7 @@ class Ledger(Session):
     def evaluate_order(
         self, name: str, server_round: int, *, whole: bool, tested: bool
     ) -> EvaluateOrder:
-        """Return what a client is to measure after a round: all points, the goal test's, or both.
-
-        name: the client's.
-        server_round: counted from 1.
-        whole: whether to measure on all points.
-        tested: whether to measure on those of the goal test.
-        """
+        """Return what a client is to measure: all points, the goal test's, or both."""
         return EvaluateOrder(
             server_round=server_round,
             client=name,

@@ -204,11 +204,7 @@ class Rounds(Generic[Model]):
         )
 
     def meet(self, client: Introduction, named: Collection[str] | None) -> None:
-        """Take in a client that connects, or remark why not.
-
-        client: what it says of itself.
-        named: the members, where they are named beforehand.
-        """
+        """Take in a client that connects, or remark why not."""
         if self.ledger is None:
             if named is not None and client.name not in named:
                 others = find_closest(client.name, list(named))
@@ -346,11 +342,7 @@ class Rounds(Generic[Model]):
         return self.terms.measures and (self.measures_all or self.tests_goal)
 
     def order_evaluation(self, present: Collection[str], model: Model) -> dict[str, EvaluateOrder]:
-        """Return what each client is to measure.
-
-        present: who is there.
-        model: that is measured, with which clients may leave.
-        """
+        """Return what each client is to measure."""
         self._measured = self._to_arrays(model)
         return {
             name: self.book.evaluate_order(

@@ -92,11 +92,7 @@ class RayEngine(contextlib.AbstractContextManager["RayEngine"]):
 
 
 def check_request(workers: int | None, address: str | None) -> tuple[int | None, str | None]:
-    """Return what is asked of Ray, if it can be had, or raise what is wrong.
-
-    workers: how many runs at a time; None for one per CPU.
-    address: of a cluster; None for a local Ray.
-    """
+    """Return what is asked of Ray, if it can be had, or raise what is wrong."""
     if importlib.util.find_spec("ray") is None:
         raise MissingExtraError("ray", EXTRAS["ray"])
     if workers is not None:
@@ -157,11 +153,7 @@ class _Driver:
         self._listener.start()
 
     def connect(self, source: Source, workers: int | None) -> None:
-        """Have Ray connected or started, and given the source.
-
-        source: deals a federation to each trial.
-        workers: how many CPUs a local Ray has; one per core where left out.
-        """
+        """Have Ray connected or started, and given the source."""
         stream = io.BytesIO()
         pack(source.deal, stream)
         self._process.greet()

@@ -323,9 +323,6 @@ def score_history(federation: Federation, history: History) -> History:
 
     It also has what came of each goal, if clients have goals. A client that left before the end is
     judged by the model that it left with. The algorithm does not see these accuracies.
-
-    federation: the clients that trained.
-    history: of the run, with the weights that came of it.
     """
     is_scored = all(client.scored_labels is not None for client in federation.clients)
     has_goals = any(client.goals for client in federation.clients)
@@ -359,11 +356,7 @@ def score_history(federation: Federation, history: History) -> History:
 
 
 def value_goals(client: Client, model: nn.Module | None) -> GoalValues:
-    """Return what a model makes of a client's goals; nothing is known without a model.
-
-    client: whose validation, and scored, points it is measured on.
-    model: in the end.
-    """
+    """Return what a model makes of a client's goals; nothing is known without a model."""
     from fedaccord.federation.measures import find_outputs
 
     goals = client.listed_goals
@@ -541,13 +534,7 @@ def choose_step(
     *,
     fake: FakeUpdates | None = None,
 ) -> Stepper:
-    """Choose the step that an algorithm asks for.
-
-    model: what is stepped, in place.
-    session: of the algorithm, with its form, optimizer and mean.
-    clients: whose samples are drawn.
-    fake: replaces the updates of clients that only pretend to train.
-    """
+    """Choose the step that an algorithm asks for."""
     algorithm = session.algorithm
     if algorithm.form == "local":
         return lambda drawn: local_step(model, session, drawn, fake)
