@@ -100,7 +100,7 @@ def _train(
             *(model, session, federation.clients),
             fake=_fake_updates(federation, tactic, seed),
         )
-        pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
+        pools = start_draws(federation, brought, seed)
         validation = Validation(federation, seed)
         personal = PersonalModels(federation, algorithm, seed) if algorithm.personal else None
         measure = validation.measure if personal is None else personal.measure
@@ -108,7 +108,7 @@ def _train(
         for n in range(algorithm.rounds):
             sent = copy_weights(model) if algorithm.withholds else {}
             counts = session.allot()
-            drawn = draw_all(pools, counts, session.brought)
+            drawn = draw_all(federation.clients, pools, counts, session.brought)
             if personal is not None:
                 personal.step(model, drawn)
             losses = step(drawn)
@@ -243,32 +243,22 @@ def give_streams(model: nn.Module, seed: int) -> None:
         module.stream = stream(seed, "dropout", place)
 
 
-class Pool:
-    """The samples that a client gives, drawn in shuffled passes."""
-
-    def __init__(self, client: Client, contribution: int, seed: int) -> None:
-        self._client = client
-        self._brought = contribution
-        self._draws = Draws(client.name, client.points, contribution, seed=seed)
-
-    @property
-    def unique(self) -> int:
-        """How many different samples were drawn so far."""
-        return self._draws.unique
-
-    def draw(self, count: int, brought: int) -> Drawn:
-        """Draw the next samples, out of as many different ones as the client gives now."""
-        if brought != self._brought:
-            self._draws.resize(brought)
-            self._brought = brought
-        before = self._draws.drawn
-        return Drawn(self._client, before, self._draws.draw(count))
+def start_draws(federation: Federation, brought: Counts, seed: int) -> list[Draws]:
+    """Return what draws each client's samples."""
+    pairs = zip(federation.clients, brought.tolist(), strict=True)
+    return [Draws(client.name, client.points, count, seed=seed) for client, count in pairs]
 
 
-def draw_all(pools: Sequence[Pool], counts: Counts, brought: Counts) -> list[Drawn]:
-    """Draw a round's samples of all clients."""
-    every = zip(pools, counts.tolist(), brought.tolist(), strict=True)
-    return [pool.draw(count, most) for pool, count, most in every]
+def draw_all(
+    clients: Sequence[Client], pools: Sequence[Draws], counts: Counts, brought: Counts
+) -> list[Drawn]:
+    """Draw a round's samples of all clients, out of as many different ones as each gives now."""
+    drawn = []
+    every = zip(clients, pools, counts.tolist(), brought.tolist(), strict=True)
+    for client, pool, count, most in every:
+        pool.resize(most)
+        drawn.append(Drawn(client, pool.drawn, pool.draw(count)))
+    return drawn
 
 
 class Validation:
