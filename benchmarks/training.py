@@ -57,7 +57,7 @@ from fedaccord.federation.data.pretraining import PretrainedWeights, pretrain
 from fedaccord.federation.history import History
 from fedaccord.federation.models import fused as native
 from fedaccord.federation.models.networks import Engine, model_factory
-from fedaccord.federation.runs.engines import LocalEngine
+from fedaccord.federation.runs.execute import LocalEngine
 from fedaccord.federation.runs.store import Run
 from fedaccord.federation.training.loop import train
 from fedaccord.federation.training.reference import train_plainly

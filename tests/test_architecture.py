@@ -242,7 +242,7 @@ def test_every_exception_is_still_needed() -> None:
         ('imported("fedaccord.federation.pilots").run_pilots()', "fedaccord.planning.plan"),
         ('imported(f"fedaccord.report.{name}")', "fedaccord.frontier.compare"),
         ('PAGES = "fedaccord.report.pages_plans"\nimported(PAGES)', "fedaccord.planning.plan"),
-        ('server = "fedaccord.cli.app:serve"', "fedaccord.federation.runs.engines"),
+        ('server = "fedaccord.cli.app:serve"', "fedaccord.federation.runs.execute"),
         ('HOMES = {"Page": "fedaccord.report." + name}', "fedaccord.frontier.result"),
         ('__import__("fedaccord.cli")', "fedaccord.games.base"),
         # Each step of the order, upwards.

@@ -7,8 +7,13 @@ import numpy as np
 from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.data.pretraining import PretrainedWeights, Scores
 from fedaccord.federation.data.search import Draw
-from fedaccord.federation.defection.curves import DefectionAudit, at_end, list_satisfied, sum_up
-from fedaccord.federation.defection.differences import compare_curves
+from fedaccord.federation.defection.curves import (
+    DefectionAudit,
+    at_end,
+    compare_curves,
+    list_satisfied,
+    sum_up,
+)
 from fedaccord.federation.history import History
 from fedaccord.federation.runs.store import Outcome
 

@@ -15,7 +15,7 @@ from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.models import fused as native
 from fedaccord.federation.models.networks import Dropout, model_factory
-from fedaccord.federation.runs.engines import LocalEngine
+from fedaccord.federation.runs.execute import LocalEngine
 from fedaccord.federation.runs.store import Run
 from fedaccord.federation.training.loop import train
 

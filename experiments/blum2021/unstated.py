@@ -33,8 +33,7 @@ from fedaccord._machine import machine, versions
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.defection.curves import cut
-from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import open_executor
+from fedaccord.federation.runs.execute import Source, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 from fedaccord.reproduce.estimates import Estimate, estimate_mean
 from fedaccord.wording import format_duration

@@ -6,7 +6,7 @@ import numpy as np
 from federation.made_up import AnyEngine
 
 from fedaccord.federation.history import History
-from fedaccord.federation.runs.engines import Finished
+from fedaccord.federation.runs.execute import Finished
 
 # So many that chance in counting them does not matter.
 COUNTLESS = 10**14

@@ -5,8 +5,8 @@ import json
 import numpy as np
 
 from fedaccord.federation.history import History
-from fedaccord.federation.runs import engines
-from fedaccord.federation.runs.engines import Finished
+from fedaccord.federation.runs import execute
+from fedaccord.federation.runs.execute import Finished
 
 NAMES = ("north", "south", "west")
 
@@ -77,7 +77,7 @@ class MadeUpEngine(AnyEngine):
 
 def made_up(monkeypatch, rule, ahead=1, seed=0):
     engine = MadeUpEngine(rule, ahead, seed)
-    monkeypatch.setitem(engines.ENGINES, "local", engine)
+    monkeypatch.setitem(execute.ENGINES, "local", engine)
     return engine
 
 

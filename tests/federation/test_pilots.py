@@ -16,7 +16,7 @@ from fedaccord.federation.data.dataset import Dataset
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.partition import SiteDealer, set_goals
 from fedaccord.federation.pilots import pilots_near, run_pilots
-from fedaccord.federation.runs.engines import RunError
+from fedaccord.federation.runs.execute import RunError
 from fedaccord.federation.runs.store import Run, RunStore
 from fedaccord.federation.runs.trials import PILOTS, PLANNING
 from fedaccord.federation.training.loop import train

@@ -23,7 +23,7 @@ from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.defection.curves import DefectionAudit
 from fedaccord.federation.partition import Dealer, Halved
-from fedaccord.federation.runs.engines import make_run
+from fedaccord.federation.runs.execute import make_run
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 from fedaccord.federation.scoring import Scored, count_further
 from fedaccord.federation.training import loop

@@ -10,7 +10,7 @@ from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.config.build import Building
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.pilots import run_pilots
-from fedaccord.federation.runs.engines import RunError
+from fedaccord.federation.runs.execute import RunError
 from fedaccord.federation.runs.trials import AIMED, PILOTS
 from fedaccord.frontier import from_federation as planned
 from fedaccord.frontier.from_federation import from_federation, plan_roughly

@@ -21,8 +21,8 @@ from processes import (
 
 from fedaccord.federation.config.load import Config
 from fedaccord.federation.data import difficulty as trials
-from fedaccord.federation.runs import engines
-from fedaccord.federation.runs.engines import LocalEngine, Source
+from fedaccord.federation.runs import execute
+from fedaccord.federation.runs.execute import LocalEngine, Source
 from fedaccord.federation.runs.store import Run
 from fedaccord.reproduce import experiment, section_6_difficulty
 from fedaccord.reproduce import run as running
@@ -66,7 +66,7 @@ def test_ten_parts_that_are_killed_and_merged_in_any_order_are_one_reproduction(
     make_parts_in_spite_of_kills(COMMAND, range(2, 11), 10, seconds, ours)
     parts = [f"reproduction.part-{i}-of-10" for i in range(1, 11)]
     merge_in_any_order(parts, "reproduction", ours)
-    monkeypatch.setitem(engines.ENGINES, "local", Untrained())
+    monkeypatch.setitem(execute.ENGINES, "local", Untrained())
     monkeypatch.setattr(trials, "run_trial", None)
     assert result_of(COMMAND) == whole
 
@@ -131,8 +131,8 @@ def test_the_requested_engine_makes_the_runs_of_audits_and_of_agents_alone(
         asked.append((workers, address))
         return LocalEngine(source)
 
-    monkeypatch.setitem(engines.ENGINES, "local", Untrained())
-    monkeypatch.setitem(engines.ENGINES, "ray", make)
+    monkeypatch.setitem(execute.ENGINES, "local", Untrained())
+    monkeypatch.setitem(execute.ENGINES, "ray", make)
     assert result_of([*command, "--engine", "ray"]) == here
     assert asked == [(None, None)] * 2
     # Parts too.

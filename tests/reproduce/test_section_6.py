@@ -21,8 +21,8 @@ from fedaccord.federation.data.pretraining import PretrainedWeights
 from fedaccord.federation.data.search import Draw
 from fedaccord.federation.defection.solo import SoloCurves
 from fedaccord.federation.history import History
-from fedaccord.federation.runs import engines
-from fedaccord.federation.runs.engines import Finished
+from fedaccord.federation.runs import execute
+from fedaccord.federation.runs.execute import Finished
 from fedaccord.reproduce import estimates, experiment
 from fedaccord.reproduce import section_6_algorithms as algorithms
 from fedaccord.reproduce import section_6_defection as defection
@@ -306,7 +306,7 @@ def test_the_row_of_solo_curves_is_about_what_agents_did_alone(
     config = dataclasses.replace(Config.default(), algorithms={"Solo": solo})
     config = experiment.with_section(config, "audit", trials=3, levels=(1.0,))
     building = SimpleNamespace(source=lambda seed: MadeUpSource())
-    monkeypatch.setitem(engines.ENGINES, "local", MadeUpEngine(rule))
+    monkeypatch.setitem(execute.ENGINES, "local", MadeUpEngine(rule))
     monkeypatch.setattr(
         solo_rows, "set_up", lambda setting, *_: Experiment(config, building, MADE_UP, setting)
     )
@@ -333,7 +333,7 @@ def test_digits_trained_alone_miss_the_goal_with_half_and_runs_are_kept(
     assert found.verdict is Verdict.HOLDS
     assert "digits (not the paper's data)" in found.measured
     # All are in the file now: nothing is trained for a row that needs the same.
-    monkeypatch.setitem(engines.ENGINES, "local", MadeUpEngine(None))
+    monkeypatch.setitem(execute.ENGINES, "local", MadeUpEngine(None))
     assert row("solo-levels", tmp_path) == found
     assert row("solo-curves", tmp_path).evidence["trials"] == 3
 
@@ -409,7 +409,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
     def check(id: str, rule=papers, trials: int = 20):
         engine = MadeUpEngine(rule)
-        monkeypatch.setitem(engines.ENGINES, "local", engine)
+        monkeypatch.setitem(execute.ENGINES, "local", engine)
         config = experiment.with_section(
             Config.default(), "audit", trials=trials, levels=(1.0, 0.25), defectors="random"
         )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fedaccord.federation.algorithms.base import Algorithm
     from fedaccord.federation.config.build import Building, Counter
     from fedaccord.federation.config.load import Config
-    from fedaccord.federation.runs.engines import Engine, Source
+    from fedaccord.federation.runs.execute import Engine, Source
     from fedaccord.federation.runs.parts import Part
     from fedaccord.federation.runs.store import RunStore
 
@@ -270,7 +270,7 @@ def choose_engine(
     workers: how many runs at a time, by the user's choice.
     address: of a Ray cluster.
     """
-    from fedaccord.federation.runs.engines import ENGINES
+    from fedaccord.federation.runs.execute import ENGINES
 
     if name not in ENGINES:
         raise InputError(f"--engine must be one of {', '.join(ENGINES)}; got {name!r}")

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from fedaccord._io.rows import Rows
     from fedaccord.federation.algorithms.base import Algorithm
-    from fedaccord.federation.runs.engines import Source as Federations
+    from fedaccord.federation.runs.execute import Source as Federations
     from fedaccord.games.linear import LinearGame
     from fedaccord.measurement.fit import Measurement
     from fedaccord.measurement.histograms import Histograms

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fedaccord.federation.config.load import Config
     from fedaccord.federation.config.sections import DifficultySettings
     from fedaccord.federation.history import History
-    from fedaccord.federation.runs.engines import Source
+    from fedaccord.federation.runs.execute import Source
 
 
 @app.command()

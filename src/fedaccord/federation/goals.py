@@ -253,11 +253,7 @@ def check_goals(goals: Sequence[ClientGoal], client: str) -> tuple[ClientGoal, .
 
 
 def find_labels(goals: Sequence[ClientGoal], client: str) -> str:
-    """Return what a client's labels are: "classes", "amounts" or "times".
-
-    goals: of the client; without any, classes.
-    client: its name.
-    """
+    """Return what a client's labels are: "classes", "amounts" or "times"."""
     kinds = {goal.labels: goal for goal in goals if goal.labels}
     if len(kinds) > 1:
         one, other, *_ = kinds.items()
@@ -288,12 +284,7 @@ def find_standing(goals: Sequence[ClientGoal], values: Sequence[float]) -> float
 def judge_goals(
     goals: Sequence[ClientGoal], labels: Labels, outputs: Vector, *, scored: bool = False
 ) -> float:
-    """Return where a client stands with a model; NaN where training diverged.
-
-    goals: of the client.
-    labels, outputs: of its validation points, or of its scored ones.
-    scored: whether they are the scored points.
-    """
+    """Return where a client stands with a model; NaN where training diverged."""
     if np.isnan(outputs).any():
         return math.nan
     groups = [goal.scored_group if scored else goal.group for goal in goals]

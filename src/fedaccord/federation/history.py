@@ -350,11 +350,7 @@ class Session:
         return self.algorithm.combine(self.state, updates, counts, np.asarray(clients))
 
     def advance(self, server: Update, mean: Update) -> Update:
-        """Return the server's next model, and keep the algorithm's state.
-
-        server: the model before the round.
-        mean: of the clients' models.
-        """
+        """Return the server's next model, and keep the algorithm's state."""
         model, state = self.algorithm.advance(self.state, server, mean)
         self._move_to(state, "advance")
         return model
@@ -419,11 +415,7 @@ class Session:
         weights: Mapping[str, NDArray[Any]] | None = None,
         checkpoints: Mapping[str, Mapping[str, NDArray[Any]]] | None = None,
     ) -> History:
-        """Return the rounds recorded so far.
-
-        weights: the model's parameters after the last round.
-        checkpoints: those that clients left with.
-        """
+        """Return the rounds recorded so far."""
         if not self._rows:
             raise FedaccordError("no round has been trained yet, so there is no history")
         columns = zip(*self._rows, strict=True)

@@ -23,7 +23,7 @@ from fedaccord.federation.training.rng import stream
 
 if TYPE_CHECKING:
     from fedaccord.federation.goals import ClientGoal, GoalRule, Mask
-    from fedaccord.federation.runs.engines import Source
+    from fedaccord.federation.runs.execute import Source
 
 HALVES = ("first", "second")
 # Validates on all points of a site that do not train.
@@ -494,11 +494,7 @@ class _WithGoals(ChangedSource):
 
 
 def set_goals(source: Source, goals: Vector) -> Source:
-    """Return a source whose clients have other goals, and all else as it was.
-
-    source: a federation, a dealer, or anything else that deals.
-    goals: the accuracy each client wants.
-    """
+    """Return a source whose clients have other goals, and all else as it was."""
     if np.array_equal(source.requirements, goals):
         return source
     changed = _WithGoals(source, frozen(np.array(goals, dtype=float)))

@@ -22,8 +22,7 @@ from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.clients import Client, Federation
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.partition import REST, Dealer, SiteDealer, read_each, set_goals
-from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import Count, EngineMaker, Executor, open_executor
+from fedaccord.federation.runs.execute import Count, EngineMaker, Executor, Source, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 from fedaccord.federation.runs.trials import AIMED, PILOTS, UNCOUNTED
 from fedaccord.federation.training.rng import stream
@@ -46,13 +45,7 @@ NEAR = (0.25, 1.0, 1.5)
 def pilots_near(
     contributions: ArrayLike, points: Sequence[int], *, budget: int, seed: int = 0
 ) -> list[Contributions]:
-    """Choose what clients bring to pilots near a plan: a quarter of it, all of it, or half more.
-
-    contributions: the plan.
-    points: how many points each client has.
-    budget: how many pilots.
-    seed: decides which client gives which part.
-    """
+    """Choose what clients bring to pilots near a plan: a quarter of it, all of it, or half more."""
     random = stream(seed, "pilots near a plan")
     drawn = random.choice(NEAR, size=(check_budget(budget), len(points)))
     most = np.array(points, dtype=float)
@@ -270,12 +263,7 @@ class _Pilots:
         self.known.update({r.key: (r, o) for r, o in zip(runs, outcomes, strict=True)})
 
     def make_near(self, aim: Callable[[], ArrayLike], count: int, stages: int) -> None:
-        """Make pilots near plans, in stages.
-
-        aim: gives a plan, by the pilots so far.
-        count: how many pilots, in all stages.
-        stages: how many plans.
-        """
+        """Make pilots near plans, in stages."""
         points = [int(n) for n in self.source.points]
         ends = [count * stage // stages for stage in range(stages + 1)]
         for before, end in itertools.pairwise(ends):

@@ -20,7 +20,7 @@ from fedaccord.wording import join_with_and
 
 if TYPE_CHECKING:
     from fedaccord.federation.algorithms.base import Counts
-    from fedaccord.federation.runs.engines import Source
+    from fedaccord.federation.runs.execute import Source
 
 # Asks for as many points as there are.
 ALL = "all"
@@ -70,10 +70,7 @@ class Scored:
 
 
 def count_further(source: Source) -> Counts:
-    """Return how many further points of its distribution there are for each client.
-
-    source: a federation, or what deals one to each trial.
-    """
+    """Return how many further points of its distribution there are for each client."""
     base = _find_base(source)
     if isinstance(base, Dealing):
         return base.count_further()

@@ -35,8 +35,7 @@ from fedaccord.federation.defection.audit import (
 from fedaccord.federation.defection.curves import DefectionAudit
 from fedaccord.federation.eqfed.result import ENDINGS
 from fedaccord.federation.partition import Halved, varies_by_trial
-from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import EngineMaker, Executor, Progress, open_executor
+from fedaccord.federation.runs.execute import EngineMaker, Executor, Progress, Source, open_executor
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.runs.trials import PLANNING
 from fedaccord.frontier.result import Contender, Frontier, Goals

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fedaccord._checks import Vector
     from fedaccord.federation.algorithms.base import Algorithm
-    from fedaccord.federation.runs.engines import Engine, Source
+    from fedaccord.federation.runs.execute import Engine, Source
     from fedaccord.federation.runs.store import RunStore
     from fedaccord.measurement.pilots import PilotTable
 

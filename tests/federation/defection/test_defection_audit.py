@@ -19,7 +19,7 @@ from fedaccord.federation.defection.audit import PLANNING_TRIALS, Design, defect
 from fedaccord.federation.defection.differences import compare_trials
 from fedaccord.federation.defection.intervals import wilson
 from fedaccord.federation.defection.sequences import sequence
-from fedaccord.federation.runs.engines import RunError
+from fedaccord.federation.runs.execute import RunError
 from fedaccord.federation.runs.parts import Part
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.runs.trials import PLANNING

@@ -19,8 +19,8 @@ from fedaccord._checks import cores
 from fedaccord.federation.algorithms.base import FedAvg, Solo
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.defection.audit import defection_curves
-from fedaccord.federation.runs import engines
-from fedaccord.federation.runs.engines import LocalEngine
+from fedaccord.federation.runs import execute
+from fedaccord.federation.runs.execute import LocalEngine
 from fedaccord.federation.runs.store import Run, RunStore
 from fedaccord.federation.training import loop as training
 from fedaccord.federation.training import rng as draws
@@ -71,7 +71,7 @@ def test_a_defector_that_is_not_cut_is_caught(monkeypatch):
     def uncut(federation, algorithm, *, contributions=None, seed=0, tactic=None):
         return training.train(federation, algorithm, seed=seed)
 
-    monkeypatch.setattr(engines, "train", uncut)
+    monkeypatch.setattr(execute, "train", uncut)
     assert "the defector is not cut" in faults_of_a_cut()
 
 
@@ -88,7 +88,7 @@ def test_a_random_stream_that_all_share_is_caught(monkeypatch):
         return plain_train(*arguments, **options)
 
     monkeypatch.setattr(draws, "stream", one_for_all)
-    monkeypatch.setattr(engines, "train", train)
+    monkeypatch.setattr(execute, "train", train)
     assert "the others' draws move" in faults_of_a_cut()
 
 

@@ -8,8 +8,8 @@ from federation.small import small_federation
 from fedaccord.federation.algorithms.base import Solo
 from fedaccord.federation.defection import solo
 from fedaccord.federation.defection.solo import all_cut, solo_curves
-from fedaccord.federation.runs import engines
-from fedaccord.federation.runs.engines import RunError
+from fedaccord.federation.runs import execute
+from fedaccord.federation.runs.execute import RunError
 from fedaccord.federation.runs.store import RunStore
 from fedaccord.federation.training.loop import train
 from fedaccord.federation.training.rng import derive_seed
@@ -72,8 +72,8 @@ def test_a_run_that_an_engine_loses_is_missed(federation, tmp_path, monkeypatch)
             with local(federation) as engine:
                 yield from engine.finished(list(runs)[:-1])
 
-    local = engines.ENGINES["local"]
-    monkeypatch.setitem(engines.ENGINES, "local", Forgetful())
+    local = execute.ENGINES["local"]
+    monkeypatch.setitem(execute.ENGINES, "local", Forgetful())
     asked = {"levels": (1.0, 0.5), "trials": 1, "seed": 0, "store": tmp_path / "runs.sqlite"}
     with pytest.raises(RunError, match=r"did not return 1 run.* are safe in"):
         solo_curves(federation, ALONE, **asked)

@@ -16,7 +16,7 @@ from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.defection.audit import MOST_GROUPS, Design, defection_curves
 from fedaccord.federation.defection.curves import DefectionAudit, keeping, outside, sum_up
 from fedaccord.federation.defection.tactic import FILLERS, Tactic
-from fedaccord.federation.runs.engines import make_run
+from fedaccord.federation.runs.execute import make_run
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 from fedaccord.federation.training.alone import go_on_alone, let_go_on
 from fedaccord.federation.training.loop import is_right, train

@@ -24,7 +24,7 @@ from fedaccord.federation.eqfed.result import ENDINGS
 from fedaccord.federation.eqfed.search import FEWEST
 from fedaccord.federation.eqfed.seek import seek_equilibrium
 from fedaccord.federation.partition import Halved
-from fedaccord.federation.runs.engines import make_run
+from fedaccord.federation.runs.execute import make_run
 from fedaccord.federation.runs.store import Run, RunStore
 from fedaccord.federation.runs.trials import SEEKING, VERIFYING
 

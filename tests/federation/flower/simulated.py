@@ -19,7 +19,7 @@ from fedaccord.federation.config.load import Config
 from fedaccord.federation.flower import engine as simulation
 from fedaccord.federation.flower.engine import FlowerEngine
 from fedaccord.federation.remote import protocol
-from fedaccord.federation.runs.engines import RunError, Source
+from fedaccord.federation.runs.execute import RunError, Source
 from fedaccord.federation.runs.store import Run
 from fedaccord.federation.training.rng import Draws
 

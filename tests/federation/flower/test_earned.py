@@ -22,7 +22,7 @@ from fedaccord.federation.algorithms.earned import Earned as Rule
 from fedaccord.federation.flower import Earned, drawn_points
 from fedaccord.federation.flower.replies import Update, to_arrays
 from fedaccord.federation.remote.protocol import OrderError, TrainOrder
-from fedaccord.federation.remote.withheld import Withheld
+from fedaccord.federation.remote.rounds import Withheld
 
 PLAN = {"client 0": 20, "client 1": 0, "client 2": 20}
 OPTIONS = {"passes": 2, "batch_size": 4, "learning_rate": 0.05, "node_deadline": 0.2}

@@ -36,9 +36,15 @@ from fedaccord.federation import FedAvg, HoldBack, MwFed, Pledged, Release, Solo
 from fedaccord.federation.defection.audit import defection_curves
 from fedaccord.federation.flower import engine as simulation
 from fedaccord.federation.flower.engine import Clients, FlowerEngine, Simulation
-from fedaccord.federation.runs.engines import ENGINES, LocalEngine, RunError, answer, make_run
-from fedaccord.federation.runs.execute import check_is_requested
+from fedaccord.federation.runs.execute import (
+    ENGINES,
+    LocalEngine,
+    RunError,
+    check_is_requested,
+    make_run,
+)
 from fedaccord.federation.runs.store import Run
+from fedaccord.federation.runs.worker import answer
 
 # Chapters of the source that all tests of the one simulation share.
 EASIER, DIGITS, DROPOUT, OTHER_SEED, FORGETFUL = range(5)

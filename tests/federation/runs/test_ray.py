@@ -30,12 +30,11 @@ from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
 from fedaccord.federation.defection.audit import defection_curves
-from fedaccord.federation.runs import engines
 from fedaccord.federation.runs import ray as ray_engine
-from fedaccord.federation.runs.engines import RunError, start_process
-from fedaccord.federation.runs.execute import package_versions
+from fedaccord.federation.runs.execute import RunError, package_versions
 from fedaccord.federation.runs.ray import RayEngine
 from fedaccord.federation.runs.store import Run, RunStore
+from fedaccord.federation.runs.worker import start_process
 
 HERE = os.getpid()
 QUICK = {"rounds": 6, "batch_size": 4, "evaluate_every": 2}
@@ -364,7 +363,7 @@ def test_what_fails_once_ray_is_found_leaves_the_finished_runs_safe(tmp_path, mo
     def begin(server, **options):
         return start_process("federation.runs.test_ray:fail_later", **options)
 
-    monkeypatch.setattr(engines, "start_process", begin)
+    monkeypatch.setattr(ray_engine, "start_process", begin)
     with pytest.raises(RunError, match=r"Ray here failed: its store is full.* safe in .*runs\.db"):
         audit(trials=1, engine=RayEngine, store=tmp_path / "runs.db")
 

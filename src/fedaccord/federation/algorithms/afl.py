@@ -47,7 +47,6 @@ class Afl(Algorithm):
     ascent: float = 0.1
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("ascent", self.ascent, above=0)
 

@@ -29,7 +29,6 @@ class Ditto(FedAvg):
     pull: float = 0.1
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("pull", self.pull, above=0)
 

@@ -84,7 +84,6 @@ class Earned(Pledging):
     reserve: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         if self.fresh_by is not None:
             least = 1 / self.passes

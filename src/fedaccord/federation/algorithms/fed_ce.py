@@ -36,7 +36,6 @@ class FedCe(Algorithm):
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("exponent", self.exponent, least=0)
 

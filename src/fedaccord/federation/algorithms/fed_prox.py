@@ -31,7 +31,6 @@ class FedProx(FedAvg):
     form: str = "local"
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("mu", self.mu, least=0)
         if self.form != "local":

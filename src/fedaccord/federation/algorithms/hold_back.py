@@ -38,7 +38,6 @@ class HoldBack(Algorithm):
     tests_at_evaluations = True
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         if self.form != "pooled":
             raise InputError(
@@ -82,11 +81,7 @@ class HoldBack(Algorithm):
 
 
 def project_off(vector: Any, directions: Sequence[Any]) -> Any:
-    """Take out of a vector all that lies in the span of some directions.
-
-    vector: flat, a tensor or an array.
-    directions: of the same kind, perhaps dependent.
-    """
+    """Take out of a vector all that lies in the span of some directions."""
     columns = np.stack([np.asarray(one, dtype=np.float64) for one in directions], axis=1)
     lengths = np.linalg.norm(columns, axis=0)
     if not np.isfinite(lengths).all():

@@ -37,7 +37,6 @@ class MaxFl(Algorithm):
     thresholds: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         given: object = self.thresholds
         if not isinstance(given, list | tuple) or not all(

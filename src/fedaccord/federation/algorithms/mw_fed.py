@@ -40,7 +40,6 @@ class MwFed(Algorithm):
     goal_points: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("factor", self.factor, least=1, expected="a number of 1 or more")
         check_choice("counts", self.counts, COUNTS)

@@ -26,7 +26,6 @@ class RelievedMwFed(MwFed):
     relief: float = 2.0
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("relief", self.relief, least=1, expected="a number of 1 or more")
 

@@ -58,7 +58,6 @@ class OnDemand(Algorithm):
     samples: int = 200
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("rate", self.rate, above=0)
         check_whole("samples", self.samples)

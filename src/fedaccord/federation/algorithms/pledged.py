@@ -63,7 +63,6 @@ class Pledging(Algorithm):
     commitment: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("passes", self.passes, above=0)
         if self.stop_after is not None:
@@ -142,7 +141,6 @@ class Pledged(Pledging):
     ends: str = "first"
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_choice("ends", self.ends, ENDS)
 
@@ -188,11 +186,7 @@ class Pledged(Pledging):
 
 
 def check_points(name: str, given: Sequence[int]) -> tuple[int, ...]:
-    """Return whole numbers of points, one per client, or raise an InputError.
-
-    name: of the setting.
-    given: its value.
-    """
+    """Return whole numbers of points, one per client, or raise an InputError."""
     if not isinstance(given, list | tuple) or not all(type(n) is int and n >= 0 for n in given):
         raise InputError(f"{name} must be a list of whole numbers of samples; got {given!r}")
     return tuple(given)

@@ -40,7 +40,6 @@ class QFfl(Algorithm):
     learning_rate: float = 0.1
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("q", self.q, least=0)
         if self.form != "pooled" or self.optimizer != "sgd":

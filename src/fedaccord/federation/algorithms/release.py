@@ -58,7 +58,6 @@ class Release(Algorithm):
     evaluations: int = 3
 
     def __post_init__(self) -> None:
-        """Raise an InputError at settings that no training could follow."""
         super().__post_init__()
         check_real("factor", self.factor, least=1, expected="a number of 1 or more")
         check_whole("evaluations", self.evaluations)

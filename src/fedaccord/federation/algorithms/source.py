@@ -31,10 +31,7 @@ IRRELEVANT = (
 
 
 def digest(kind: type) -> str:
-    """Return a digest of the methods and constants of a class and its bases, ours aside.
-
-    kind: the class.
-    """
+    """Return a digest of the methods and constants of a class and its bases, ours aside."""
     found: list[tuple[Any, ...]] = []
     for owner in kind.__mro__:
         if owner is object or owner.__module__.startswith(OURS):

@@ -281,10 +281,7 @@ class Building:
         )
 
     def source(self, seed: int) -> Dealer | SiteDealer:
-        """Return what deals a federation to each trial.
-
-        seed: of the deals.
-        """
+        """Return what deals a federation to each trial."""
         wanted = self.config.agents
         if self.data.sites is not None:
             return self._build_sites(wanted, seed)

@@ -54,7 +54,7 @@ from fedaccord.federation.config.sections import (
 from fedaccord.federation.data.idx import FOLDER
 
 if TYPE_CHECKING:
-    from fedaccord.federation.runs.engines import Source
+    from fedaccord.federation.runs.execute import Source
 
 DEFAULT = "digits.toml"
 # A longer chain is a mistake.

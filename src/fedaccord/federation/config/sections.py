@@ -612,11 +612,7 @@ FILES = {
 def check_bands(
     hard: tuple[float, float], easy: tuple[float, float], *, names: tuple[str, str]
 ) -> None:
-    """Raise an InputError at bands of percentiles that are reversed or overlap.
-
-    hard, easy: from and to which percentile each goes.
-    names: what they are called, for messages.
-    """
+    """Raise an InputError at bands of percentiles that are reversed or overlap."""
     for name, (low, high) in zip(names, (hard, easy), strict=True):
         if not 0 <= low < high <= 100:
             raise InputError(

@@ -52,9 +52,6 @@ def prepared_shape(shape: tuple[int, ...], columns: tuple[Column, ...] | None) -
 
     It depends on the whole data set and not on which points train, so that one network fits
     every split.
-
-    shape: the raw shape of a point.
-    columns: the columns of a table; None for images.
     """
     if columns is not None:
         return (sum(column.features for column in columns),)

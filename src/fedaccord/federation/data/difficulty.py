@@ -197,12 +197,7 @@ def run_trial(
 def mean_by_point(
     points: int, members: Iterable[Indices], values: Vector
 ) -> tuple[Vector, NDArray[np.int64]]:
-    """Return for each point the mean value of the trials it was in, and how many those were.
-
-    points: how many points there are.
-    members: the points of every trial, each once.
-    values: a value per trial.
-    """
+    """Return for each point the mean value of the trials it was in, and how many those were."""
     total, counts = np.zeros(points), np.zeros(points, dtype=np.int64)
     for chosen, value in zip(members, values, strict=True):
         total[chosen] += value

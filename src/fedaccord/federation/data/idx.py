@@ -54,22 +54,13 @@ def find_file(path: str | Path) -> Path:
 
 
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
-    """Read an idx file of bytes, gzipped if its name ends in .gz.
-
-    path: the file.
-    dimensions: how many axes it must have: 3 for images, 1 for labels.
-    """
+    """Read an idx file of bytes, gzipped if its name ends in .gz."""
     with name_damage(path), path.open("rb") as file:
         return _unpack_idx(file, path.name, dimensions, str(path))
 
 
 def read_idx_from_zip(archive: Path, name: str, dimensions: int) -> NDArray[np.uint8]:
-    """Read an idx file, maybe gzipped, that lies in some folder of a zip archive.
-
-    archive: the zip file.
-    name: the idx file's own name, without .gz.
-    dimensions: how many axes it must have: 3 for images, 1 for labels.
-    """
+    """Read an idx file, maybe gzipped, that lies in some folder of a zip archive."""
     with name_damage(archive), zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
             own = info.filename.rpartition("/")[2]

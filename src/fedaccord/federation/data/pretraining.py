@@ -22,7 +22,7 @@ from fedaccord.errors import InputError
 from fedaccord.federation.config.sections import check_bands
 from fedaccord.federation.data.dataset import Dataset, Preparation
 from fedaccord.federation.data.idx import find_file
-from fedaccord.federation.training.direct import keep_in_torch
+from fedaccord.federation.models.networks import keep_in_torch
 from fedaccord.federation.training.loop import (
     give_streams,
     is_right,

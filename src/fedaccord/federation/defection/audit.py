@@ -34,19 +34,18 @@ from fedaccord.federation.defection.curves import (
     Sharing,
     Trial,
     at_end,
+    compare_curves,
     cut,
     list_all_satisfied,
     list_satisfied,
     on_scored,
     sum_up,
 )
-from fedaccord.federation.defection.differences import compare_curves
 from fedaccord.federation.defection.intervals import Proportion, clustered
 from fedaccord.federation.defection.sequences import expect_trials, sequence
 from fedaccord.federation.defection.tactic import FAKE_SAMPLES, Tactic
 from fedaccord.federation.partition import find_measures
-from fedaccord.federation.runs.engines import Engine, Source
-from fedaccord.federation.runs.execute import Executor, Progress, open_executor
+from fedaccord.federation.runs.execute import Engine, Executor, Progress, Source, open_executor
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
 from fedaccord.federation.runs.trials import PLANNING
 from fedaccord.federation.training.rng import stream
@@ -194,14 +193,7 @@ class Design:
     def defecting_run(
         self, algorithm: str, full: Contributions, group: Group, level: float, trial: int
     ) -> Run:
-        """Return the run in which a group defects.
-
-        algorithm: its name.
-        full: theta, what everybody is to bring.
-        group: who defects.
-        level: what part of its contribution each of them gives.
-        trial: which draw of clients and of chance.
-        """
+        """Return the run in which a group defects."""
         given = self.defect(full, group, level)
         giving = tuple(i for i in group if given[i] < full[i])
         filler = self.options.filler if giving and not self.options.detect_copies else None
@@ -235,10 +227,7 @@ class Design:
         return tuple(given)
 
     def describe_work(self, full: Mapping[str, Contributions]) -> list[object]:
-        """Return what parts of the audit must have in common: all but levels and trials.
-
-        full: theta, what everybody is to bring, by the algorithms' names.
-        """
+        """Return what parts of the audit must have in common: all but levels and trials."""
         asked = self.options
         pledged = {name: str(self.pledge(name, theta).to_dict()) for name, theta in full.items()}
         how = (asked.protocol, asked.defectors, asked.group, asked.filler, asked.detect_copies)
@@ -257,9 +246,6 @@ class Design:
 
         Groups of several are drawn among the contributors: all of them where each client defects
         in every trial and there are not too many, or else one at random.
-
-        trial: which.
-        full: what everyone is to contribute.
         """
         if self.options.group == 1:
             return [(i,) for i in self.choose_defectors(trial, full)]
@@ -275,9 +261,6 @@ class Design:
 
         A random client that is to contribute nothing cannot defect. In its trials a contributor is
         drawn as well, each with the same probability.
-
-        trial: which.
-        full: what everyone is to contribute.
         """
         drawn = list(self.defectors_of(trial))
         giving = [i for i, points in enumerate(full) if points]
@@ -620,11 +603,7 @@ def _is_defection(run: Run, full: Contributions) -> bool:
 
 
 def check_group(group: int, clients: int) -> None:
-    """Refuse a group of more agents than there are, before anything is trained.
-
-    group: how many agents defect together.
-    clients: how many there are.
-    """
+    """Refuse a group of more agents than there are, before anything is trained."""
     if group > clients:
         raise InputError(
             f"{group:,} agents cannot defect together: there {pluralize(clients, 'is', 'are')} "
@@ -654,10 +633,7 @@ def _name_each(algorithms: Algorithms) -> dict[str, Algorithm]:
 
 
 def read_plans(design: Design) -> dict[str, Contributions]:
-    """Return the contributions of each algorithm that has a plan, or raise an InputError.
-
-    design: of the audit.
-    """
+    """Return the contributions of each algorithm that has a plan, or raise an InputError."""
     plan = design.options.plan
     if plan is None:
         return {}

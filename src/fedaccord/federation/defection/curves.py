@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -22,6 +23,7 @@ from fedaccord.federation.defection.intervals import (
     KeptWorth,
     Proportion,
     clustered,
+    compare_trials,
     mean_interval,
 )
 from fedaccord.federation.runs.store import Outcome
@@ -482,6 +484,36 @@ def sum_up(
         draws_interval=mean_interval(sampled),
         all_scored=share(list_all_satisfied(full, on_scored)) if scored else None,
     )
+
+
+def compare_curves(
+    curves: Iterable[DefectionCurve],
+    rows: Mapping[tuple[str, float], Rows],
+    width: float | None = None,
+    block: int = 1,
+) -> tuple[DefectionCurve, ...]:
+    """Return curves with their differences from full contribution and from each other.
+
+    curves: in the order asked for.
+    rows: how the trials of each algorithm ended at each level, for the defectors.
+    width, block: as in `compare_trials`.
+    """
+    subtract = partial(compare_trials, width=width, block=block)
+    known: list[DefectionCurve] = []
+    for curve in curves:
+        name = curve.algorithm
+
+        def compare(point: DefectionLevel, name: str = name) -> DefectionLevel:
+            own, level = rows[name, point.level], point.level
+            others = {c.algorithm: rows[c.algorithm, level] for c in known}
+            return replace(
+                point,
+                from_full=None if level == 1 else subtract(own, rows[name, 1.0]),
+                from_others={n: subtract(own, other) for n, other in others.items()},
+            )
+
+        known.append(replace(curve, levels=tuple(map(compare, curve.levels))))
+    return tuple(known)
 
 
 def list_all_satisfied(trials: Sequence[Trial], reading: Reading = at_end) -> Rows:

@@ -117,10 +117,7 @@ def _solve_fieller(
 
 
 def describe_kept_worth(worths: Sequence[KeptWorth]) -> str:
-    """Return what the worth of kept samples means for a coordinator that wants agents to share.
-
-    worths: of the agents.
-    """
+    """Return what the worth of kept samples means for a coordinator that wants agents to share."""
     known = [one for one in worths if one.known]
     if not known:
         return "What kept samples are worth is not known: sharing made no measurable difference."

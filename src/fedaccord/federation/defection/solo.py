@@ -12,8 +12,7 @@ import numpy as np
 from fedaccord._checks import Vector, frozen
 from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.defection.curves import Contributions, cut
-from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import Count, EngineMaker, open_executor
+from fedaccord.federation.runs.execute import Count, EngineMaker, Source, open_executor
 from fedaccord.federation.runs.store import Run, RunStore
 
 

@@ -30,10 +30,6 @@ def spread_reserve(theta: Contributions, points: Sequence[int], part: float) -> 
         sum over j other than i of r_j  >=  part * theta_i        for all i
 
     in proportion to what each has left, as far as they have it.
-
-    theta: contributions.
-    points: how many points each agent has.
-    part: of a contribution that is to be replaced.
     """
     left = np.array(points) - np.array(theta)
     most = int(left.sum())

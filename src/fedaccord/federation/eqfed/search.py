@@ -16,8 +16,7 @@ from fedaccord.federation.algorithms.base import Algorithm
 from fedaccord.federation.defection.curves import Contributions
 from fedaccord.federation.eqfed.estimate import Judge
 from fedaccord.federation.eqfed.result import Step
-from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import Executor, open_executor
+from fedaccord.federation.runs.execute import Executor, Source, open_executor
 from fedaccord.federation.runs.store import Outcome, Run
 from fedaccord.federation.runs.trials import SEEKING
 
@@ -69,11 +68,7 @@ class Bench:
 
     @contextlib.contextmanager
     def open(self, source: Source, **place: Any) -> Iterator[None]:
-        """Make runs of a source from now on.
-
-        source: deals the federations.
-        place: where runs are made and kept, as `open_executor` has it.
-        """
+        """Make runs of a source from now on."""
         with open_executor(source, **place) as executor:
             self.source, self.executor = source, executor
             yield
@@ -208,10 +203,7 @@ class Search:
         return self._runs(contributions)[: len(self._seen.get(contributions, ()))]
 
     def find_helpers(self, theta: Contributions) -> tuple[str, ...]:
-        """Return the clients that give more than they need, for others that have given everything.
-
-        theta: contributions that were found.
-        """
+        """Return the clients that give more than they need, for others that have given all."""
         if theta == self._unconfirmed:
             return self._helping
         helping = []
@@ -240,11 +232,7 @@ class Search:
         )
 
     def _grow(self, theta: Contributions, phase: str = "grow") -> Contributions:
-        """Raise contributions, the neediest client first, until all have enough.
-
-        theta: to grow from.
-        phase: what the story calls it.
-        """
+        """Raise contributions, the neediest client first, until all have enough."""
         self._phase = phase
         while not (any(theta) and self._look_at_all(theta)):
             if any(theta):

@@ -31,8 +31,7 @@ from fedaccord.federation.eqfed.reserve import ReserveSearch
 from fedaccord.federation.eqfed.result import Cut, Sought, Step, Verified
 from fedaccord.federation.eqfed.search import Bench, Search, Seeking, describe_step
 from fedaccord.federation.partition import Halved, varies_by_trial
-from fedaccord.federation.runs.engines import Source
-from fedaccord.federation.runs.execute import EngineMaker, Executor
+from fedaccord.federation.runs.execute import EngineMaker, Executor, Source
 from fedaccord.federation.runs.store import Outcome, RunStore
 from fedaccord.federation.runs.trials import SEEKING, VERIFYING
 

@@ -2,10 +2,8 @@
 
     app = client_app(Net, load_data)
 
-where Net makes the network and load_data(context) gives the client's training and validation sets.
-Nothing has to be remembered between messages: the server says how many samples the client drew
-before, and which points those were follows from the seed and the client's name. So a set must have
-the same points in the same order in the whole run.
+where Net makes the network and load_data(context) gives the client's training and validation sets,
+which must have the same points in the same order in the whole run.
 """
 
 from __future__ import annotations

@@ -40,11 +40,12 @@ from fedaccord.federation.flower.server import AlgorithmStrategy
 from fedaccord.federation.history import History
 from fedaccord.federation.remote import protocol
 from fedaccord.federation.remote.site import Site
-from fedaccord.federation.runs import engines
-from fedaccord.federation.runs.engines import RunError
+from fedaccord.federation.runs.execute import Deal, LocalEngine, RunError, Source
 from fedaccord.federation.runs.processes import clean_up_after, name_folder, new_token
 from fedaccord.federation.runs.ray import QUIET as RAY_QUIET
 from fedaccord.federation.runs.store import Run
+from fedaccord.federation.runs.worker import Worker, pack, start_process, unpack
+from fedaccord.federation.runs.worker import serve as serve_runs
 from fedaccord.federation.training.loop import (
     check_contributions,
     copy_weights,
@@ -72,7 +73,7 @@ PATIENCE = 10.0
 RAY_ERROR = re.compile(r"ray\.exceptions\.(\w+)")
 
 
-class FlowerEngine(engines.LocalEngine):
+class FlowerEngine(LocalEngine):
     """Makes runs in Flower's simulation, with our strategies and each client a node of its own.
 
     What models print there is not shown, and neither is what Flower and Ray have to say.
@@ -84,7 +85,7 @@ class FlowerEngine(engines.LocalEngine):
     server = "fedaccord.federation.flower.engine:serve"
     apart = True
 
-    def __init__(self, source: engines.Source, *, workers: int | None = None) -> None:
+    def __init__(self, source: Source, *, workers: int | None = None) -> None:
         actors = min(check_workers(1 if workers is None else workers), len(source.names))
         super().__init__(source)
         if find_spec("ray") is None:
@@ -113,7 +114,7 @@ class FlowerEngine(engines.LocalEngine):
             )
         return super()._submit(run)
 
-    def _make(self, worker: engines.Worker, run: Run) -> History:
+    def _make(self, worker: Worker, run: Run) -> History:
         try:
             return super()._make(worker, run)
         except FedaccordError:
@@ -121,14 +122,14 @@ class FlowerEngine(engines.LocalEngine):
             worker.process.end()
             raise
 
-    def _start_worker(self) -> engines.Worker:
+    def _start_worker(self) -> Worker:
         self.folders.append(name_folder("fedaccord-"))
         environment = {**self.environment, FOLDER: str(self.folders[-1])}
-        process = engines.start_process(self.server, environment=environment, quiet=True)
+        process = start_process(self.server, environment=environment, quiet=True)
         return _Simulator(process, self._source)
 
 
-class _Simulator(engines.Worker):
+class _Simulator(Worker):
     """The process of a simulation, which can tell why it ended."""
 
     def _explain_loss(self, run: Run, status: int) -> RunError:
@@ -146,15 +147,11 @@ class _Simulator(engines.Worker):
 
 
 def serve(tasks: IO[bytes], results_to: int) -> None:
-    """Make runs for the process at the other end of the pipes until it is gone.
-
-    tasks: where torch's settings and the source, and then the runs come from.
-    results_to: the descriptor that histories go to.
-    """
+    """Make runs for the process at the other end of the pipes until it is gone."""
     folder = Path(os.environ[FOLDER])
     with clean_up_after(folder):
         simulation = Simulation(folder, actors=int(os.environ[ACTORS]))
-        engines.serve(tasks, results_to, make=simulation.make)
+        serve_runs(tasks, results_to, make=simulation.make)
 
 
 class Simulation:
@@ -169,18 +166,14 @@ class Simulation:
         self._actors = actors
         self._grid: Grid | None = None
 
-    def make(self, deal: engines.Deal, run: Run) -> History:
-        """Make a run.
-
-        deal: gives the federation of a trial.
-        run: to be made.
-        """
+    def make(self, deal: Deal, run: Run) -> History:
+        """Make a run."""
         federation = deal(run.trial)
         strategy = _strategy(federation, run)
         if self._grid is None:
             file = self._folder / "source"
             with file.open("wb") as to:
-                engines.pack(inspect.unwrap(deal), to)
+                pack(inspect.unwrap(deal), to)
             points = tuple(federation.points.tolist())
             self._grid = self._start(Clients(str(file), federation.names, points))
         try:
@@ -368,8 +361,8 @@ def _place(context: Context) -> int:
 
 
 @functools.cache
-def _load_deal(file: str) -> engines.Deal:
+def _load_deal(file: str) -> Deal:
     """Load what deals the federations, once in each process."""
     torch.set_num_threads(1)
     with open(file, "rb") as source:
-        return engines.unpack(source)
+        return unpack(source)

@@ -104,9 +104,6 @@ class Roster:
 
         Where they are named beforehand, all are waited for, and when time is up those that are
         there will do. Else a node that is there is waited for until it has said who it is.
-
-        grid: where the nodes are.
-        least: how many members there must be.
         """
         if self._members is not None and len(self._members) < least:
             raise InputError(

@@ -57,9 +57,6 @@ def match_replies(
 
     An error that the SuperLink reports for a node carries the SuperLink's id, so the sender's id
     does not tell. The odd ones are pairs of who sent it and what is odd about it.
-
-    replies: as they came.
-    asked: the message that each client was sent.
     """
     senders = {message.metadata.message_id: name for name, message in asked.items()}
     # A message that was never sent has no id.
@@ -104,13 +101,7 @@ def read_update(reply: Message, sent: Arrays, *, allotted: int, weighted_by: str
 
 
 def read_evaluation(reply: Message, *, whole: bool, tested: bool, weighted_by: str) -> Evaluation:
-    """Read the reply to an evaluate message, or raise Unusable.
-
-    reply: the message.
-    whole: whether the server requested the accuracy on all samples.
-    tested: whether it requested that on the goal test's samples.
-    weighted_by: the metric that says on how many points.
-    """
+    """Read the reply to an evaluate message, as `read_accuracies` does, or raise Unusable."""
     content, metrics = read_answer(reply)
     found = read_accuracies(metrics, whole=whole, tested=tested, weighted_by=weighted_by)
     return Evaluation(*found, content)

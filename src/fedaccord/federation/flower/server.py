@@ -1,8 +1,7 @@
 """Any federated algorithm as a strategy of Flower's.
 
-Who draws how many samples, how the weights move, who leaves, when it ends and how models become
-one is decided by the same code as in the local loop. A client is known by its name: if its node
-dies its weight is kept, and if it comes back it goes on where it was.
+A client is known by its name: if its node dies its weight is kept, and if it comes back it goes on
+where it was.
 """
 
 from __future__ import annotations
@@ -335,7 +334,6 @@ class AlgorithmStrategy(flwr_strategy.FedAvg):
     def _read(
         self, replies: Iterable[Message], read: Callable[[str, Message], Read]
     ) -> tuple[dict[str, Read], dict[str, Unusable]]:
-        """Read the replies of all that were asked; what cannot be used is remarked on."""
         found, odd = match_replies(replies, self._asked)
         for sender, text in odd:
             self._run.remark(sender, f"{text} (round {self._run.number})")

@@ -63,10 +63,7 @@ def write_app(folder: str | Path) -> App:
 
 
 def app_names(name: str) -> tuple[str, str]:
-    """Return the names of an app and its Python package, as near to a folder's as they may be.
-
-    name: of the folder.
-    """
+    """Return the names of an app and its Python package, as near to a folder's as they may be."""
     letters = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
     words = re.findall("[a-z0-9]+", letters)
     if not words:

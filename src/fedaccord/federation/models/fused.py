@@ -1,26 +1,36 @@
-"""The convolutional half of the paper's network as one block of machine code.
+"""Networks in machine code: the convolutional half of the paper's, and whole perceptrons.
 
-It is compiled when fedaccord is installed, if the machine has a C++ compiler, and is used when the
-processor can run it. FEDACCORD_NATIVE=0 in the environment switches it off. Results are those of
-torch up to rounding; dropout uses the same bytes.
+For a network of a few thousand numbers, torch takes many times longer to arrange a step than to
+compute it. The block is compiled when fedaccord is installed, if the machine has a C++ compiler,
+and is used when the processor can run it. FEDACCORD_NATIVE=0 in the environment switches it off.
+Results are those of torch up to rounding, and a sample's scores do not depend on the other samples;
+dropout uses the same bytes.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import itertools
 import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from fedaccord._checks import Indices
 from fedaccord.errors import FedaccordError, InputError
+
+if TYPE_CHECKING:
+    from fedaccord.federation.clients import Client
+    from fedaccord.federation.models.networks import Perceptron
 
 # How many values a random byte of dropout has.
 BYTES = 256
@@ -98,10 +108,7 @@ def hidden_layer(
 def hidden_layer_in_torch(
     images: Tensor, weights: Sequence[Tensor], drawn: Tensor | None, drop: int
 ) -> Tensor:
-    """Return the paper's network up to its hidden layer, in stock torch, tuned.
-
-    images, weights, drawn, drop: as of `hidden_layer`.
-    """
+    """Return the paper's network up to its hidden layer, in stock torch, tuned."""
     weights1, bias1, weights2, bias2, weights3, bias3 = weights
     # Of equals the pool takes the first, and relu keeps the order: pooling before relu gives the
     # same values and gradients for a quarter of the work. Channels go last, which the second
@@ -117,12 +124,7 @@ def hidden_layer_in_torch(
 
 
 def drop_units(values: Tensor, drawn: Tensor, drop: int) -> Tensor:
-    """Drop the units whose byte is below `drop`, and scale the others.
-
-    values: of the units.
-    drawn: a byte per unit.
-    drop: as of Dropout.
-    """
+    """Drop the units whose byte is below `drop`, and scale the others."""
     return values * ((drawn >= drop).to(values.dtype) * (BYTES / (BYTES - drop)))
 
 
@@ -223,6 +225,125 @@ class _HiddenLayer(torch.autograd.Function):
                 hidden = hidden_layer_in_torch(images, leaves, drawn, ctx.drop)
                 gradients = list(torch.autograd.grad(hidden, leaves, gradient))
         return None, None, None, *gradients
+
+
+# Perceptrons.
+
+
+class _Layers(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_ssize_t) for name in ("inputs", "hidden", "classes")),
+        *((name, ctypes.c_void_p) for name in ("weights1", "bias1", "weights2", "bias2")),
+    )
+
+
+class _Samples(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("inputs", "labels", "chosen")),
+        ("count", ctypes.c_ssize_t),
+    )
+
+
+class DirectNetwork:
+    """A perceptron that the block computes; it shares the parameters of torch's.
+
+    model: a network that `find_direct` has looked at.
+    seen: what it was then.
+    """
+
+    def __init__(self, model: Perceptron, seen: list[object]) -> None:
+        layers = [model.fc1, model.fc2] if isinstance(model.fc1, nn.Linear) else [model.fc2]
+        self.parameters = [p for layer in layers for p in (layer.weight, layer.bias)]
+        self._slopes = [torch.empty_like(p, requires_grad=False) for p in self.parameters]
+        classes, width = model.fc2.weight.shape
+        self._sizes = (layers[0].weight.shape[1], width if model.hidden else 0, classes)
+        self._gradient = self._describe(self._slopes)
+        # The parameters are kept here, so no others can have their ids.
+        self.seen = seen
+
+    def _describe(self, tensors: Sequence[Tensor]) -> _Layers:
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        return _Layers(*self._sizes, *[0] * (4 - len(addresses)), *addresses)
+
+    def score(self, points: Tensor) -> Tensor:
+        """Return the scores of points."""
+        points = points.contiguous()
+        scores = torch.empty(len(points), self._sizes[2], dtype=torch.float32)
+        given = self._describe(self.parameters)
+        _run(
+            "perceptron_scores",
+            ctypes.byref(given),
+            len(points),
+            points.data_ptr(),
+            scores.data_ptr(),
+        )
+        return scores
+
+    def takes(self, inputs: Tensor, labels: Tensor | None = None) -> bool:
+        """Return whether these are points for it, with classes for labels if there are any."""
+        if inputs.dtype != torch.float32 or inputs.numel() != len(inputs) * self._sizes[0]:
+            return False
+        if labels is None:
+            return True
+        return bool(
+            len(labels) == len(inputs) > 0
+            and (labels.dtype, labels.ndim) == (torch.int64, 1)
+            and int(labels.min()) >= 0
+            and int(labels.max()) < self._sizes[2]
+        )
+
+    def set_gradient(self, inputs: Tensor, labels: Tensor) -> NDArray[np.float32]:
+        """Set the parameters' gradient to that of the mean loss; return each sample's loss."""
+        inputs, labels = inputs.contiguous(), labels.contiguous()
+        samples = _Samples(inputs.data_ptr(), labels.data_ptr(), 0, len(labels))
+        return self.run(samples, 1, len(labels))
+
+    def run(
+        self, samples: ctypes.Array[_Samples] | _Samples, clients: int, count: int
+    ) -> NDArray[np.float32]:
+        """Have the native block set the gradient."""
+        losses = np.empty(count, dtype=np.float32)
+        for parameter, slope in zip(self.parameters, self._slopes, strict=True):
+            parameter.grad = slope
+        given = self._describe(self.parameters)
+        _run(
+            *("perceptron_gradient", ctypes.byref(given), clients, ctypes.byref(samples)),
+            *(ctypes.byref(self._gradient), losses.__array_interface__["data"][0]),
+        )
+        return losses
+
+
+class JoinedClients:
+    """The samples of clients whose losses a network is to lower together.
+
+    network: what is trained.
+    clients: whose samples they are, all of which the network takes.
+    """
+
+    def __init__(self, network: DirectNetwork, clients: Sequence[Client]) -> None:
+        self._network = network
+        # Kept for as long as the native block may read them.
+        self._points = [(c.inputs.contiguous(), c.labels.contiguous()) for c in clients]
+        self._samples = (_Samples * len(clients))()
+        for at, (inputs, labels) in zip(self._samples, self._points, strict=True):
+            at.inputs, at.labels = inputs.data_ptr(), labels.data_ptr()
+
+    def set_gradient(self, chosen: Sequence[Indices]) -> list[NDArray[np.float32]]:
+        """Set the gradient of the mean loss of the chosen samples; return each client's losses."""
+        counts = [len(rows) for rows in chosen]
+        for at, rows, count in zip(self._samples, chosen, counts, strict=True):
+            at.chosen, at.count = rows.__array_interface__["data"][0], count
+        losses = self._network.run(self._samples, len(counts), sum(counts))
+        ends = itertools.accumulate(counts)
+        return [losses[end - count : end] for end, count in zip(ends, counts, strict=True)]
+
+
+def _run(name: str, *arguments: object) -> None:
+    if getattr(library(), name)(*arguments):
+        raise MemoryError
+
+
+# The library.
 
 
 def library() -> ctypes.CDLL:

@@ -2,6 +2,9 @@
 
 All give one score (logit) per class. Their dropout draws from streams that the training loop
 hands out, row by row, so that a batch taken whole, in parts or client by client is masked alike.
+
+A perceptron goes to the native block, with whatever algorithm trains it, unless somebody changed
+what its layers do. All other networks, and all where the block is not available, go through torch.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -23,6 +27,9 @@ from fedaccord.federation.models import fused as native
 from fedaccord.federation.models.fused import BYTES, drop_units
 from fedaccord.federation.training.rng import stream
 
+if TYPE_CHECKING:
+    from fedaccord.federation.clients import Client
+
 Engine = Literal["auto", "native", "torch", "eager"]
 # Rows at a time, to train and to evaluate: measured quickest; None for all at once.
 _CHUNKS: dict[str, tuple[int | None, int | None]] = {
@@ -30,6 +37,8 @@ _CHUNKS: dict[str, tuple[int | None, int | None]] = {
     "torch": (64, 100),
     "eager": (None, None),
 }
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 class ClientRows(NamedTuple):
@@ -342,3 +351,70 @@ def model_factory(
     if name == "cnn" and (len(shape) not in (2, 3) or min(shape[-2:]) < 4):
         raise InputError(f"model 'cnn' takes images from 4 x 4; got {size}: use 'mlp'")
     return ModelFactory(name, shape, classes, engine)
+
+
+# Which networks the native block computes in place of torch.
+_found: WeakKeyDictionary[nn.Module, native.DirectNetwork | None] = WeakKeyDictionary()
+
+
+def find_direct(model: nn.Module) -> native.DirectNetwork | None:
+    """Return the network that the native block computes in place of a model; None for none."""
+    direct = _found.get(model)
+    if direct is None and model in _found:
+        return None
+    # Since the last time somebody may have added a hook, or put other parameters in.
+    if direct is not None and direct.seen == _list_parts(model):
+        return direct
+    direct = None
+    if isinstance(model, Perceptron) and native.available() and _is_plain(model):
+        direct = native.DirectNetwork(model, _list_parts(model))
+    _found[model] = direct
+    return direct
+
+
+def _list_parts(model: nn.Module) -> list[object]:
+    """Return what makes a network plain, in a form that is quickly compared at every step."""
+    found: list[object] = []
+    for module in (model, *model._modules.values()):
+        own = vars(module)
+        found += [type(module), "forward" in own, *(len(own[name]) for name in _HOOKS)]
+        for parameter in own["_parameters"].values():
+            if parameter is not None:
+                hooks = [bool(getattr(parameter, name, None)) for name in _TENSOR_HOOKS]
+                found += [id(parameter), parameter.dtype, parameter.requires_grad, *hooks]
+    return found
+
+
+def keep_in_torch(model: nn.Module) -> None:
+    """Have torch compute a model, so that its numbers do not depend on the native block."""
+    _found[model] = None
+
+
+def _is_plain(model: Perceptron) -> bool:
+    """Return whether a network is as it was made: nobody changes what its layers do."""
+    modules = [model, *model.children()]
+    # A class derived from it, or another layer in its place, may do something else.
+    expected = [Perceptron, nn.Linear if model.hidden else nn.Identity, nn.Linear]
+    if [type(m) for m in modules] != expected or model.engine in ("torch", "eager"):
+        return False
+    if any("forward" in vars(m) or any(getattr(m, name) for name in _HOOKS) for m in modules):
+        return False
+    parameters = list(model.parameters())
+    if len(parameters) != (4 if model.hidden else 2):
+        return False
+    if isinstance(model.fc1, nn.Linear) and len(model.fc1.weight) != model.fc2.weight.shape[1]:
+        return False
+    return sum(p.numel() for p in parameters) <= native.MOST_PARAMETERS and all(
+        (p.dtype, p.device.type, p.requires_grad) == (torch.float32, "cpu", True)
+        and p.is_contiguous()
+        and not any(getattr(p, name, None) for name in _TENSOR_HOOKS)
+        for p in parameters
+    )
+
+
+def join_clients(model: nn.Module, clients: Sequence[Client]) -> native.JoinedClients | None:
+    """Return clients' samples for the native block; None where it does not compute a model."""
+    direct = find_direct(model)
+    if direct is None or not all(direct.takes(c.inputs, c.labels) for c in clients):
+        return None
+    return native.JoinedClients(direct, clients)

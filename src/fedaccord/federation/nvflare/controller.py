@@ -1,8 +1,4 @@
-"""Any federated algorithm as a controller of NVFlare's.
-
-Who draws how many samples, how the weights move, who leaves, when it ends and how models become
-one is decided by the same code as in the local loop and under Flower.
-"""
+"""Any federated algorithm as a controller of NVFlare's."""
 
 from __future__ import annotations
 

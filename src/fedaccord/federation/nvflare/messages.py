@@ -43,11 +43,7 @@ REASON = "fedaccord-reason"
 
 
 def find_function(path: str, what: str) -> Any:
-    """Return the function or class that a text names, as task:Net.
-
-    path: the module and the name in it.
-    what: what it is for, in messages.
-    """
+    """Return the function or class that a text names, as task:Net."""
     if ":" not in path:
         raise InputError(
             f'{what} must be a module and a name in it, such as "task:Net"; got {path!r}'
@@ -62,11 +58,7 @@ def find_function(path: str, what: str) -> Any:
 
 
 def write_order(config: Mapping[str, Any], arrays: Arrays | None = None) -> Shareable:
-    """Write an order to a site.
-
-    config: what it is to know.
-    arrays: the model that it is sent.
-    """
+    """Write an order to a site."""
     return FLModelUtils.to_shareable(FLModel(params=dict(arrays or {}), meta=dict(config)))
 
 
@@ -77,11 +69,7 @@ def read_order(task: Shareable) -> tuple[Arrays, dict[str, Any]]:
 
 
 def write_reply(metrics: Mapping[str, Any], arrays: Arrays | None = None) -> Shareable:
-    """Write what a site replies.
-
-    metrics: what it reports.
-    arrays: what it made.
-    """
+    """Write what a site replies."""
     said = {METRICS: dict(metrics), VERSION: __version__}
     return FLModelUtils.to_shareable(FLModel(params=dict(arrays or {}), meta=said))
 
@@ -112,11 +100,7 @@ def _read_answer(reply: Shareable | None) -> tuple[Any, dict[str, Any], dict[str
 
 
 def read_introduction(name: str, reply: Shareable | None) -> Introduction:
-    """Read what a site says of itself, or raise Unusable.
-
-    name: that NVFlare knows it by.
-    reply: as it came; None if none did.
-    """
+    """Read what a site says of itself, or raise Unusable."""
     _, metrics, meta = _read_answer(reply)
     version = meta.get(VERSION)
     if version != __version__:
@@ -128,12 +112,7 @@ def read_introduction(name: str, reply: Shareable | None) -> Introduction:
 
 
 def read_update(reply: Shareable | None, sent: Arrays, *, allotted: int) -> Update:
-    """Read what a site made of a round, or raise Unusable.
-
-    reply: as it came; None if none did.
-    sent: the model that it was given.
-    allotted: how many samples it was given.
-    """
+    """Read what a site made of a round, or raise Unusable."""
     arrays, metrics, _ = _read_answer(reply)
     loss = read_loss(metrics)
     check_names(arrays, sent)
@@ -152,11 +131,6 @@ def read_update(reply: Shareable | None, sent: Arrays, *, allotted: int) -> Upda
 
 
 def read_evaluation(reply: Shareable | None, *, whole: bool, tested: bool) -> Evaluation:
-    """Read what a site measured, or raise Unusable.
-
-    reply: as it came; None if none did.
-    whole: whether the server requested the accuracy on all samples.
-    tested: whether it requested that on the goal test's samples.
-    """
+    """Read what a site measured, as `read_accuracies` does, or raise Unusable."""
     _, metrics, _ = _read_answer(reply)
     return Evaluation(*read_accuracies(metrics, whole=whole, tested=tested))

@@ -42,12 +42,7 @@ def prepare_folder(folder: Path) -> Path:
 
 
 def save_run(folder: Path, run: Rounds[Any], fault: str | None) -> None:
-    """Write what happened in a run, as far as it came.
-
-    folder: of the run.
-    run: the run.
-    fault: what went wrong; None if nothing did.
-    """
+    """Write what happened in a run, as far as it came."""
     about: dict[str, Any] = {
         "fault": fault,
         "stopped": run.stopped,

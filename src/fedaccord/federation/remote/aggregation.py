@@ -120,11 +120,7 @@ def _average(algorithm: Algorithm, model: Arrays, updates: Mapping[str, Update])
 
 
 def find_largest(updates: Mapping[str, Update], server_round: int) -> tuple[str, str]:
-    """Find who sent the number furthest from 0; return its name and what is to be said of it.
-
-    updates: what each client sent, of which no finite model could be made.
-    server_round: in which that was.
-    """
+    """Find who sent the number furthest from 0; return its name and what is to be said of it."""
     sizes = {name: _magnitude(update.arrays) for name, update in updates.items()}
     name = max(sizes, key=lambda name: sizes[name])
     return name, (

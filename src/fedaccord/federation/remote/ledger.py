@@ -116,13 +116,7 @@ class Ledger(Session):
     def train_order(
         self, name: str, samples: int, server_round: int, *, report: Sequence[str] = ()
     ) -> TrainOrder:
-        """Return what a client is to do in a round.
-
-        name: the client's.
-        samples: how many it was allotted.
-        server_round: counted from 1.
-        report: what else it is to report.
-        """
+        """Return what a client is to do in a round."""
         place = self.names.index(name)
         quota, changes = self._note_quota(place)
         return TrainOrder(
@@ -154,13 +148,7 @@ class Ledger(Session):
     def evaluate_order(
         self, name: str, server_round: int, *, whole: bool, tested: bool
     ) -> EvaluateOrder:
-        """Return what a client is to measure after a round: all points, the goal test's, or both.
-
-        name: the client's.
-        server_round: counted from 1.
-        whole: whether to measure on all points.
-        tested: whether to measure on those of the goal test.
-        """
+        """Return what a client is to measure: all points, the goal test's, or both."""
         return EvaluateOrder(
             server_round=server_round,
             client=name,
@@ -174,9 +162,6 @@ class Ledger(Session):
 
         What a client was allotted and did not use does not count, nor does what it used for a
         model that was dropped: it draws those samples again.
-
-        used: the samples that went into the model.
-        losses: the mean losses over them.
         """
         samples = np.array([used.get(name, 0) for name in self.names], dtype=np.int64)
         self._drawn += samples

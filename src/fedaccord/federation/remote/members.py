@@ -132,11 +132,7 @@ def round_quotas(plan: Allocation, names: Sequence[str]) -> dict[str, int]:
 
 
 def round_reserves(plan: Allocation | None, names: Sequence[str]) -> list[int] | None:
-    """Return what a plan has each client hold in reserve, rounded up; None where it has none.
-
-    plan: who gives how much.
-    names: of the members; a plan without names has their order.
-    """
+    """Return what a plan has each client hold in reserve, rounded up; None where it has none."""
     held = None if plan is None else plan.ordered_for(names).reserve
     return None if held is None else [math.ceil(n - NEARLY * max(n, 1)) for n in held.tolist()]
 

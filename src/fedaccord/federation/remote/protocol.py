@@ -176,11 +176,7 @@ def _read_changes(order: TrainOrder, points: int) -> list[tuple[int, int]]:
 
 
 def clip(value: object, most: int = 80) -> str:
-    """Write what a client sent so that it fits a line of a log: no control characters, no end.
-
-    value: what is written.
-    most: how many characters at most.
-    """
+    """Write what a client sent so that it fits a line of a log: no control characters, no end."""
     # Looked at no further than it is shown: it may be gigabytes.
     start = str(value)[: 4 * most]
     line = " ".join("".join(c if c.isprintable() else " " for c in start).split())

@@ -131,11 +131,7 @@ def read_loss(metrics: Metrics) -> float:
 
 
 def check_names(found: Any, sent: Arrays) -> None:
-    """Refuse arrays that are not named like those that a client was sent.
-
-    found: what it sent back, by name.
-    sent: what it was sent.
-    """
+    """Refuse arrays that are not named like those that a client was sent."""
     if found.keys() != sent.keys():
         odd = clip(min(found.keys() ^ sent.keys(), key=str))
         raise Unusable(f"its arrays are not those it was sent: {odd} is on one side only")

@@ -33,8 +33,8 @@ from fedaccord.federation.remote.replies import (
     Unusable,
     Update,
 )
-from fedaccord.federation.remote.withheld import Model, Withheld
 
+Model = TypeVar("Model")
 Read = TypeVar("Read")
 
 
@@ -62,6 +62,60 @@ class Terms:
     ask_for: Sequence[str] = ()
     exacting: bool = False
     measures: bool = True
+
+
+class Withheld(Generic[Model]):
+    """Keeps the model that each client was sent last, and that of those who get no further one.
+
+    first: the model that training begins with, which everybody may have, in the form in which
+        models are sent.
+    to_arrays: returns the arrays of a model in that form.
+    """
+
+    def __init__(self, first: Model, to_arrays: Callable[[Model], Arrays]) -> None:
+        self._first = first
+        self._to_arrays = to_arrays
+        self._sent: dict[str, Model] = {}
+        self._kept: dict[str, Model] = {}
+
+    @property
+    def checkpoints(self) -> dict[str, Arrays]:
+        """The models of those who get no further one, by client."""
+        return {name: self._to_arrays(record) for name, record in self._kept.items()}
+
+    def choose(self, name: str, current: Model) -> Model:
+        """Return the model that a client is sent: the current one, or the last that it got."""
+        if name in self._kept:
+            return self._kept[name]
+        self._sent[name] = current
+        return current
+
+    def part(self, without: Collection[str]) -> tuple[list[str], list[str]]:
+        """Note who gets no further model; return who lost it now, and who is back."""
+        lost = [name for name in without if name not in self._kept]
+        back = [name for name in self._kept if name not in without]
+        for name in lost:
+            self._kept[name] = self._sent.get(name, self._first)
+        for name in back:
+            del self._kept[name]
+        return lost, back
+
+    def move(self, updates: Mapping[str, Update], model: Arrays) -> dict[str, Update]:
+        """Return updates in which models that were made of older ones are as if made of this one.
+
+        model + (what the client made - what it was sent)
+        """
+        moved = {}
+        for name, update in updates.items():
+            if name in self._kept:
+                old = self._to_arrays(self._kept[name])
+                arrays = {
+                    key: model[key] + (array - old[key]) if array.dtype.kind == "f" else array
+                    for key, array in update.arrays.items()
+                }
+                update = dataclasses.replace(update, arrays=arrays)
+            moved[name] = update
+        return moved
 
 
 class Rounds(Generic[Model]):
@@ -131,10 +185,7 @@ class Rounds(Generic[Model]):
     # Who is there.
 
     def enrol(self, clients: Mapping[str, Introduction | None]) -> None:
-        """Open the book with the members; None for one that is not there.
-
-        clients: what each says of itself.
-        """
+        """Open the book with the members; None for one that is not there."""
         terms, algorithm = self.terms, self.algorithm
         quotas = None if terms.plan is None else members.round_quotas(terms.plan, list(clients))
         if quotas is not None and not terms.exacting:
@@ -153,11 +204,7 @@ class Rounds(Generic[Model]):
         )
 
     def meet(self, client: Introduction, named: Collection[str] | None) -> None:
-        """Take in a client that connects, or remark why not.
-
-        client: what it says of itself.
-        named: the members, where they are named beforehand.
-        """
+        """Take in a client that connects, or remark why not."""
         if self.ledger is None:
             if named is not None and client.name not in named:
                 others = find_closest(client.name, list(named))
@@ -176,21 +223,14 @@ class Rounds(Generic[Model]):
     # Training.
 
     def begin(self, number: int, model: Model) -> None:
-        """Begin a round.
-
-        number: counted from 1.
-        model: that clients are sent.
-        """
+        """Begin a round."""
         self.number = number
         self.model = self._to_arrays(model)
         if self._withheld is None:
             self._withheld = Withheld(model, self._to_arrays)
 
     def order_training(self, present: Collection[str]) -> dict[str, TrainOrder]:
-        """Return what each client is to do in this round.
-
-        present: who is there.
-        """
+        """Return what each client is to do in this round."""
         self._allotted = self.book.allot_to(present)
         said = {name: self._allotted.get(name, 0) for name in self.book.names}
         self._log.info("round %d, samples to draw: %s", self.number, said)
@@ -200,11 +240,7 @@ class Rounds(Generic[Model]):
         }
 
     def choose_model(self, name: str, current: Model) -> Model:
-        """Return the model that a client is sent: the current one, unless it is withheld.
-
-        name: the client's.
-        current: the server's model.
-        """
+        """Return the model that a client is sent: the current one, unless it is withheld."""
         if not self.algorithm.withholds or self._withheld is None:
             return current
         return self._withheld.choose(name, current)
@@ -306,11 +342,7 @@ class Rounds(Generic[Model]):
         return self.terms.measures and (self.measures_all or self.tests_goal)
 
     def order_evaluation(self, present: Collection[str], model: Model) -> dict[str, EvaluateOrder]:
-        """Return what each client is to measure.
-
-        present: who is there.
-        model: that is measured, with which clients may leave.
-        """
+        """Return what each client is to measure."""
         self._measured = self._to_arrays(model)
         return {
             name: self.book.evaluate_order(
@@ -325,9 +357,6 @@ class Rounds(Generic[Model]):
         """Note the accuracies, let the weights react, and see whether everybody has its goal.
 
         Return those of clients that have the current model.
-
-        good: what clients measured.
-        faults: what cannot be used.
         """
         if self.measures_all and self._has_diverged(faults):
             self.book.record_divergence()

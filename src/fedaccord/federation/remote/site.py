@@ -63,8 +63,6 @@ def keep_errors(log: logging.Logger) -> Iterator[None]:
     """Keep from the server what an error says: it may have a patient's name.
 
     All but what an order made of it: that tells nothing of the data, and is for the server to read.
-
-    log: the client's own, which says more.
     """
     try:
         yield
@@ -155,11 +153,7 @@ class Site:
         return {name: value.detach().cpu().numpy() for name, value in made.items()}, metrics
 
     def evaluate(self, arrays: Arrays, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the accuracy on all validation points, on some drawn again, or both.
-
-        arrays: the server's model.
-        config: what the server said with it.
-        """
+        """Return the accuracy on all validation points, on some drawn again, or both."""
         order = EvaluateOrder.read(config)
         network = self._network(arrays, order, "evaluation", order.server_round)
         size = count_points(self.validation)

@@ -1,26 +1,241 @@
-"""Runs made by an engine and kept in a store: what is kept is not made again."""
+"""Runs made by an engine and kept in a store: what is kept is not made again.
+
+An engine takes the source of the federations and a number of workers; as a context manager it
+gives the workers back. Its `finished(runs)` takes runs as it needs them, so that the caller can
+still change the later ones, and yields results in the order in which runs end. `LocalEngine` makes
+them in this process, or in worker processes of one thread each.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from fedaccord._checks import check_choice
+from fedaccord._checks import Vector, check_choice, check_workers
+from fedaccord._lazy import imported
+from fedaccord.errors import FedaccordError
+from fedaccord.federation.algorithms.base import Counts
+from fedaccord.federation.clients import Federation
 from fedaccord.federation.history import History
-from fedaccord.federation.runs.engines import ENGINES, Engine, Finished, RunError, Source
 from fedaccord.federation.runs.store import Outcome, Run, RunStore
+from fedaccord.federation.training.loop import train
 
 if TYPE_CHECKING:
     from fedaccord.federation.defection.audit import Known
+    from fedaccord.federation.runs.worker import Worker
 
-EngineMaker = Callable[..., Engine]
+# How often it is seen whether there is room for more runs, in seconds.
+LOOK = 1.0
+
+
+class Source(Protocol):
+    """An object that makes a federation for each trial; a Federation returns itself."""
+
+    def deal(self, trial: int) -> Federation:
+        """Return the federation of a trial."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The clients' names."""
+
+    @property
+    def requirements(self) -> Vector:
+        """The accuracy each client wants."""
+
+    @property
+    def points(self) -> Counts:
+        """How many samples each client could give."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that its federations depend on."""
+
+
+class RunError(FedaccordError):
+    """A run failed, or the process that made it died."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run, and what came of it."""
+
+    run: Run
+    history: History
+
+
+class Engine(Protocol):
+    """Makes runs, one per worker at a time."""
+
+    def __enter__(self) -> Engine: ...
+
+    def __exit__(self, *error: Any) -> None: ...
+
+    def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
+        """Make the runs, and yield them in the order in which they end."""
+
+
+Deal: TypeAlias = Callable[[int], Federation]
+Maker: TypeAlias = Callable[[Deal, Run], History]
+EngineMaker: TypeAlias = Callable[..., Engine]
 # Called with how many runs are finished, of how many.
-Count = Callable[[int, int], None]
+Count: TypeAlias = Callable[[int, int], None]
+
+
+class LocalEngine(contextlib.AbstractContextManager["LocalEngine"]):
+    """Makes runs on this machine: one worker is this process, more are processes of their own.
+
+    source: deals a federation to each trial.
+    workers: how many runs are made at a time, at most one per core; one where left out.
+    """
+
+    # For engines that make their runs on this machine in another way: what worker processes run,
+    # what is set in their environment, and whether a worker is another process even if it is alone.
+    server: str = "fedaccord.federation.runs.worker:serve"
+    environment: Mapping[str, str] = MappingProxyType({})
+    apart: bool = False
+
+    def __init__(self, source: Source, *, workers: int | None = None) -> None:
+        self._source = source
+        self._workers = check_workers(1 if workers is None else workers)
+        self._threads: ThreadPoolExecutor | None = None
+        self._idle: list[Worker] = []
+        self._all: list[Worker] = []
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers at once; their current runs are lost."""
+        for worker in self._all:
+            worker.process.end()
+        # Their threads are at the end of the pipes now.
+        if self._threads is not None:
+            self._threads.shutdown()
+        for worker in self._all:
+            worker.process.close()
+        self._all, self._idle, self._threads = [], [], None
+
+    def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
+        """Make the runs, and yield them in the order in which they end."""
+        if self._workers == 1 and not self.apart:
+            return self._make_here(runs)
+        return spread(iter(runs), self._submit, room=lambda: self._workers)
+
+    def _make_here(self, runs: Iterable[Run]) -> Iterator[Finished]:
+        deal = functools.lru_cache(maxsize=1)(self._source.deal)
+        for run in runs:
+            try:
+                history = make_run(deal, run)
+            except FedaccordError:
+                raise
+            except (Exception, SystemExit) as error:  # a user's model may fail in any way
+                raise RunError(describe_failure(run, error)) from error
+            yield Finished(run, history)
+
+    def _submit(self, run: Run) -> Future[History]:
+        self._threads = self._threads or ThreadPoolExecutor(self._workers)
+        return self._threads.submit(self._make, self._free_worker(), run)
+
+    def _make(self, worker: Worker, run: Run) -> History:
+        history = worker.make(run)
+        self._idle.append(worker)
+        return history
+
+    def _free_worker(self) -> Worker:
+        if self._idle:
+            return self._idle.pop()
+        self._all.append(self._start_worker())
+        return self._all[-1]
+
+    def _start_worker(self) -> Worker:
+        # Only now: one worker is this process.
+        module = imported("fedaccord.federation.runs.worker")
+        process = module.start_process(self.server, environment=self.environment, at_once=True)
+        worker: Worker = module.Worker(process, self._source)
+        return worker
+
+
+def spread(
+    runs: Iterator[Run], submit: Callable[[Run], Future[History]], *, room: Callable[[], int]
+) -> Iterator[Finished]:
+    """Keep as many runs under way as there is room for; yield them in the order in which they end.
+
+    runs: taken as there is room.
+    submit: has a run made elsewhere.
+    room: how many runs can be under way now.
+    """
+    under_way: dict[Future[History], Run] = {}
+    ended: deque[Finished] = deque()
+    try:
+        while True:
+            # Before a result is handed on, which takes a while, the worker has its next run.
+            while len(under_way) < room() and (run := next(runs, None)) is not None:
+                under_way[submit(run)] = run
+            if not ended and not under_way:
+                return
+            if not ended:
+                # There may be more room by then.
+                wait(under_way, timeout=LOOK, return_when=FIRST_COMPLETED)
+                ended.extend(_take_ended(under_way))
+            if ended:
+                yield ended.popleft()
+    except KeyboardInterrupt:
+        yield from ended
+        yield from _take_ended(under_way)
+        raise
+
+
+def _take_ended(under_way: dict[Future[History], Run]) -> list[Finished]:
+    """Take out the runs that have ended; a failure is raised when no other has."""
+    done = [future for future in under_way if future.done()]
+    well = [future for future in done if future.exception() is None]
+    if done and not well:
+        done[0].result()
+    return [Finished(under_way.pop(future), future.result()) for future in well]
+
+
+def make_run(deal: Deal, run: Run) -> History:
+    """Make a run in this process."""
+    federation, brought = deal(run.trial), run.contributions
+    history = train(
+        federation, run.algorithm, contributions=brought, seed=run.seed, tactic=run.tactic
+    )
+    if run.goes_on:
+        from fedaccord.federation.training.alone import let_go_on
+
+        history = let_go_on(federation, run.algorithm, history, run.goes_on)
+    # Nobody asks for the models that came of it, and they are far larger than all the rest.
+    return dataclasses.replace(history, weights={}, checkpoints={})
+
+
+def describe_failure(run: Run, error: BaseException) -> str:
+    """Return what is said of a run that raised an error."""
+    detail = " ".join(str(error).split())
+    return f"the run of {run} failed: {type(error).__name__}: {detail}"
+
+
+def _import_and_make(module: str, name: str, source: Source, **options: Any) -> Engine:
+    """Make an engine of a module that is imported only then, for it needs an extra."""
+    engine: Engine = getattr(imported(module), name)(source, **options)
+    return engine
+
+
+ENGINES: dict[str, EngineMaker] = {
+    "local": LocalEngine,
+    "flower": functools.partial(
+        _import_and_make, "fedaccord.federation.flower.engine", "FlowerEngine"
+    ),
+    "ray": functools.partial(_import_and_make, "fedaccord.federation.runs.ray", "RayEngine"),
+}
 
 
 @dataclass(frozen=True)
@@ -205,7 +420,7 @@ def check_is_requested(run: Run, history: History) -> None:
         )
 
 
-@cache
+@functools.cache
 def package_versions() -> str:
     """Name the versions of the packages that decide a run's result, and the native block's."""
     import numpy as np

@@ -71,11 +71,7 @@ class Part:
         return path.with_name(f"{path.stem}.part-{self.number}-of-{self.of}{path.suffix}")
 
     def end(self, path: Path | None, made: int) -> OnlyPart:
-        """Return what is raised when the work of this part is finished.
-
-        path: its file; None where it is kept in memory.
-        made: how many runs were made just now.
-        """
+        """Return what is raised when the work of this part is finished."""
         ended = f"part {self} is finished: {count(made, 'run')} made"
         if path is None:
             return OnlyPart(ended)

@@ -51,8 +51,6 @@ def clean_up_after(folder: Path) -> subprocess.Popen[bytes]:
 
     It first ends all processes of the group that this one leads, and so, at the end of a with
     block, this one too.
-
-    folder: to be made.
     """
     folder.mkdir(mode=0o700)
     # It waits at a pipe that nobody else has.

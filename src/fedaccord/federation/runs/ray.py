@@ -27,11 +27,17 @@ from fedaccord._checks import check_workers, cores
 from fedaccord._lazy import EXTRAS
 from fedaccord.errors import FedaccordError, InputError, MissingExtraError
 from fedaccord.federation.history import History
-from fedaccord.federation.runs import engines
-from fedaccord.federation.runs.engines import RunError
-from fedaccord.federation.runs.execute import package_versions
+from fedaccord.federation.runs.execute import (
+    Deal,
+    Finished,
+    RunError,
+    Source,
+    package_versions,
+    spread,
+)
 from fedaccord.federation.runs.processes import name_folder, new_token
 from fedaccord.federation.runs.store import Run
+from fedaccord.federation.runs.worker import answer, pack, read_reply, start_process, unpack
 
 ADDRESS = re.compile(r"(?:ray://)?(?P<host>\[[^][\s]+\]|[^][:/\s]+):(?P<port>\d{1,5})")
 # What Ray is told by its environment: to send nothing home, and not to warn of the future.
@@ -54,7 +60,7 @@ class RayEngine(contextlib.AbstractContextManager["RayEngine"]):
     """
 
     def __init__(
-        self, source: engines.Source, *, workers: int | None = None, address: str | None = None
+        self, source: Source, *, workers: int | None = None, address: str | None = None
     ) -> None:
         self._workers, self._address = check_request(workers, address)
         self._source = source
@@ -69,9 +75,9 @@ class RayEngine(contextlib.AbstractContextManager["RayEngine"]):
             self._driver.close()
         self._driver = None
 
-    def finished(self, runs: Iterable[Run]) -> Iterator[engines.Finished]:
+    def finished(self, runs: Iterable[Run]) -> Iterator[Finished]:
         """Make the runs, and yield them in the order in which they end."""
-        return engines.spread(iter(runs), self._submit, room=self._room)
+        return spread(iter(runs), self._submit, room=self._room)
 
     def _room(self) -> int:
         # Ray is not asked before there is a run to make. Where all nodes are gone one is waited
@@ -86,11 +92,7 @@ class RayEngine(contextlib.AbstractContextManager["RayEngine"]):
 
 
 def check_request(workers: int | None, address: str | None) -> tuple[int | None, str | None]:
-    """Return what is asked of Ray, if it can be had, or raise what is wrong.
-
-    workers: how many runs at a time; None for one per CPU.
-    address: of a cluster; None for a local Ray.
-    """
+    """Return what is asked of Ray, if it can be had, or raise what is wrong."""
     if importlib.util.find_spec("ray") is None:
         raise MissingExtraError("ray", EXTRAS["ray"])
     if workers is not None:
@@ -142,7 +144,7 @@ class _Driver:
         self._connected: Future[None] = Future()
         # Of a Ray that is started here; one that runs already has its own.
         self._folder = "" if address else str(name_folder("fedaccord-ray-"))
-        self._process = engines.start_process(
+        self._process = start_process(
             "fedaccord.federation.runs.ray_driver:drive",
             environment={**QUIET, **({} if address else new_token())},
             quiet=True,
@@ -150,14 +152,10 @@ class _Driver:
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
-    def connect(self, source: engines.Source, workers: int | None) -> None:
-        """Have Ray connected or started, and given the source.
-
-        source: deals a federation to each trial.
-        workers: how many CPUs a local Ray has; one per core where left out.
-        """
+    def connect(self, source: Source, workers: int | None) -> None:
+        """Have Ray connected or started, and given the source."""
         stream = io.BytesIO()
-        engines.pack(source.deal, stream)
+        pack(source.deal, stream)
         self._process.greet()
         self._send(
             {
@@ -228,7 +226,7 @@ class _Driver:
     def _made(self, number: int, replied: bytes) -> None:
         _, future = self._under_way.pop(number)
         try:
-            future.set_result(engines.read_reply(pickle.loads(replied)))
+            future.set_result(read_reply(pickle.loads(replied)))
         except FedaccordError as error:
             future.set_exception(error)
 
@@ -294,12 +292,12 @@ def attempt(job: Any, run: bytes, *, node: str) -> bytes:
             "install the module that it is in there"
         )
         return pickle.dumps((RunError(sentence), ""))
-    return pickle.dumps(engines.answer(deal, loaded))
+    return pickle.dumps(answer(deal, loaded))
 
 
 @functools.lru_cache(maxsize=1)
-def _load_job(job: Any) -> tuple[engines.Deal, str]:
+def _load_job(job: Any) -> tuple[Deal, str]:
     import ray
 
     source, versions = ray.get(job)
-    return engines.unpack(io.BytesIO(source)), versions
+    return unpack(io.BytesIO(source)), versions

@@ -112,8 +112,21 @@ CREATE TABLE IF NOT EXISTS goals (
 ) WITHOUT ROWID
 """
 VALIDATION = "validation"
-# Its columns, which are fields of an outcome.
+# The columns of WENT_ON, which are fields of an outcome.
 GOING_ON = ("given", "kept", "outside", "keeping")
+# Of each of these tables: its statement, what names its rows, its columns, and what is said of a
+# row that was changed.
+FURTHER: dict[str, tuple[str, str, tuple[str, ...], str]] = {
+    "scores": (
+        *(SCORES, "scored", ("accuracies", "satisfied")),
+        "the scores of run {} are not as they were written",
+    ),
+    "went_on": (WENT_ON, "judged", GOING_ON, "what run {} led to is not as it was written"),
+    "goals": (
+        *(GOALS, "judged", ("values", "deviations")),
+        "the goals of run {} are not as they were written",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -294,10 +307,12 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         if not (found := self._select("key = ?", run.key)):
             return None
         (row,) = found
-        scores = self._get_scores(run, row["id"]) if run.scored else ((), ())
-        went_on = self._get_went_on(run, row["id"]) if run.goes_on else {}
+        scores = self._get_further("scores", run, row["id"], run.scored) if run.scored else ((), ())
+        went_on = self._get_further("went_on", run, row["id"], run.judged) if run.goes_on else ()
         if scores is None or went_on is None:
             return None
+        values, deviations = self._get_further("goals", run, row["id"], VALIDATION) or ((), ())
+        judged = self._get_further("goals", run, row["id"], run.scored) if run.scored else None
         *lists, diverged = RESULT
         return Outcome(
             **{name: _read_list(row[name]) for name in lists},
@@ -306,8 +321,10 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
             versions=row["versions"],
             scored=scores[0],
             scored_satisfied=scores[1],
-            **went_on,
-            **self._get_goals(run, row["id"]),
+            **dict(zip(GOING_ON, went_on, strict=False)),
+            values=values,
+            deviations=deviations,
+            scored_values=judged[0] if judged else (),
         )
 
     def _select(self, condition: str, *values: object) -> list[dict[str, Any]]:
@@ -332,59 +349,24 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
                 raise self._describe_damage(f"run {str(key)[:12]} is not as it was written")
         return found
 
-    def _get_goals(self, run: Run, number: int) -> dict[str, tuple[Any, ...]]:
-        """Return what came of each goal; nothing where clients want accuracies."""
+    def _get_further(
+        self, table: str, run: Run, number: int, judged: str
+    ) -> list[tuple[Any, ...]] | None:
+        """Return the row that a further table has of a run, None where it has none."""
+        _, key, columns, fault = FURTHER[table]
+        names = ", ".join(f'"{name}"' for name in (*columns, "digest"))
         with self._explain("read"):
-            if not self._has_table("goals"):
-                return {}
-            rows = self._connection.execute(
-                'SELECT judged, "values", deviations, digest FROM goals WHERE run = ?', (number,)
-            ).fetchall()
-        found: dict[str, tuple[Any, ...]] = {}
-        for judged, values, deviations, digest in rows:
-            if digest != _digest(run.key, judged, values, deviations):
-                raise self._describe_damage(
-                    f"the goals of run {run.key[:12]} are not as they were written"
-                )
-            if judged == VALIDATION:
-                found |= {"values": _read_list(values), "deviations": _read_list(deviations)}
-            elif judged == run.scored:
-                found["scored_values"] = _read_list(values)
-        return found
-
-    def _get_scores(self, run: Run, number: int) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
-        """Return the accuracies on scored points and who is satisfied by them; None for none."""
-        with self._explain("read"):
-            if not self._has_table("scores"):
+            if not self._has_table(table):
                 return None
             found = self._connection.execute(
-                "SELECT accuracies, satisfied, digest FROM scores WHERE run = ? AND scored = ?",
-                (number, run.scored),
-            ).fetchone()
-        if found is None:
-            return None
-        accuracies, satisfied, digest = found
-        if digest != _digest(run.key, run.scored, accuracies, satisfied):
-            raise self._describe_damage(
-                f"the scores of run {run.key[:12]} are not as they were written"
-            )
-        return _read_list(accuracies), _read_list(satisfied)
-
-    def _get_went_on(self, run: Run, number: int) -> dict[str, tuple[Any, ...]] | None:
-        """Return how those fared that went on alone; None where that is not known."""
-        with self._explain("read"):
-            if not self._has_table("went_on"):
-                return None
-            found = self._connection.execute(
-                f"SELECT {', '.join(GOING_ON)}, digest FROM went_on WHERE run = ? AND judged = ?",
-                (number, run.judged),
+                f"SELECT {names} FROM {table} WHERE run = ? AND {key} = ?", (number, judged)
             ).fetchone()
         if found is None:
             return None
         *lists, digest = found
-        if digest != _digest(run.key, run.judged, *lists):
-            raise self._describe_damage(f"what run {run.key[:12]} led to is not as it was written")
-        return {name: _read_list(text) for name, text in zip(GOING_ON, lists, strict=True)}
+        if digest != _digest(run.key, judged, *lists):
+            raise self._describe_damage(fault.format(run.key[:12]))
+        return [*map(_read_list, lists)]
 
     def _has_table(self, name: str) -> bool:
         query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
@@ -432,13 +414,15 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
                     ((cursor.lastrowid, *entry) for entry in rows),
                 )
             if run.scored:
-                self._put_scores(run, outcome)
+                found = (outcome.scored, outcome.scored_satisfied)
+                self._put_further("scores", run, run.scored, *found)
             if run.goes_on:
-                self._put_went_on(run, outcome)
+                went_on = [getattr(outcome, name) for name in GOING_ON]
+                self._put_further("went_on", run, run.judged, *went_on)
             if outcome.values:
-                self._put_goals(run, VALIDATION, outcome.values, outcome.deviations)
+                self._put_further("goals", run, VALIDATION, outcome.values, outcome.deviations)
             if outcome.scored_values and run.scored:
-                self._put_goals(run, run.scored, outcome.scored_values, ())
+                self._put_further("goals", run, run.scored, outcome.scored_values, ())
         self._safe_runs += new
         self.added += new
         return outcome if new else self.get(run) or outcome
@@ -447,38 +431,18 @@ class RunStore(contextlib.AbstractContextManager["RunStore"]):
         """Take out a run that came out otherwise than it did now."""
         find = "SELECT id FROM runs WHERE key = ? AND digest != ?"
         for (number,) in self._connection.execute(find, (run.key, digest)).fetchall():
-            beside = [name for name in ("scores", "went_on", "goals") if self._has_table(name)]
-            for table, column in (*((t, "run") for t in ("history", *beside)), ("runs", "id")):
+            there = [name for name in FURTHER if self._has_table(name)]
+            for table, column in (*((t, "run") for t in ("history", *there)), ("runs", "id")):
                 self._connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
             self._safe_runs -= 1
 
-    def _put_scores(self, run: Run, outcome: Outcome) -> None:
-        """Write what was found on the scored points."""
-        found = (_write_list(outcome.scored), _write_list(outcome.scored_satisfied))
-        self._connection.execute(SCORES)
+    def _put_further(self, table: str, run: Run, judged: str, *lists: Sequence[float]) -> None:
+        """Write the row that a further table has of a run."""
+        row = (judged, *(found := [*map(_write_list, lists)]), _digest(run.key, judged, *found))
+        self._connection.execute(FURTHER[table][0])
         self._connection.execute(
-            "INSERT OR IGNORE INTO scores SELECT id, ?, ?, ?, ? FROM runs WHERE key = ?",
-            (run.scored, *found, _digest(run.key, run.scored, *found), run.key),
-        )
-
-    def _put_goals(
-        self, run: Run, judged: str, values: Sequence[float], deviations: Sequence[float]
-    ) -> None:
-        """Write what came of each goal."""
-        found = (_write_list(values), _write_list(deviations))
-        self._connection.execute(GOALS)
-        self._connection.execute(
-            "INSERT OR IGNORE INTO goals SELECT id, ?, ?, ?, ? FROM runs WHERE key = ?",
-            (judged, *found, _digest(run.key, judged, *found), run.key),
-        )
-
-    def _put_went_on(self, run: Run, outcome: Outcome) -> None:
-        """Write how those fared that went on alone."""
-        found = [_write_list(getattr(outcome, name)) for name in GOING_ON]
-        self._connection.execute(WENT_ON)
-        self._connection.execute(
-            "INSERT OR IGNORE INTO went_on SELECT id, ?, ?, ?, ?, ?, ? FROM runs WHERE key = ?",
-            (run.judged, *found, _digest(run.key, run.judged, *found), run.key),
+            f"INSERT OR IGNORE INTO {table} SELECT id{', ?' * len(row)} FROM runs WHERE key = ?",
+            (*row, run.key),
         )
 
     def note_part(self, *work: object, finished: bool) -> None:

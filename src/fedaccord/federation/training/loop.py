@@ -28,8 +28,14 @@ from fedaccord.federation.algorithms.base import Algorithm, Counts
 from fedaccord.federation.clients import Client, Federation, Weights
 from fedaccord.federation.defection.tactic import FAKE_UPDATES, Tactic
 from fedaccord.federation.history import GoalValues, History, Session
-from fedaccord.federation.models.networks import ClientRows, dropouts, ready_dropout
-from fedaccord.federation.training.direct import find_direct, join_clients, keep_in_torch
+from fedaccord.federation.models.networks import (
+    ClientRows,
+    dropouts,
+    find_direct,
+    join_clients,
+    keep_in_torch,
+    ready_dropout,
+)
 from fedaccord.federation.training.rng import Draws, derive_seed, draw_goal_rows, stream
 from fedaccord.federation.training.steps import (
     Optimizer,
@@ -94,7 +100,7 @@ def _train(
             *(model, session, federation.clients),
             fake=_fake_updates(federation, tactic, seed),
         )
-        pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
+        pools = start_draws(federation, brought, seed)
         validation = Validation(federation, seed)
         personal = PersonalModels(federation, algorithm, seed) if algorithm.personal else None
         measure = validation.measure if personal is None else personal.measure
@@ -102,7 +108,7 @@ def _train(
         for n in range(algorithm.rounds):
             sent = copy_weights(model) if algorithm.withholds else {}
             counts = session.allot()
-            drawn = draw_all(pools, counts, session.brought)
+            drawn = draw_all(federation.clients, pools, counts, session.brought)
             if personal is not None:
                 personal.step(model, drawn)
             losses = step(drawn)
@@ -237,37 +243,22 @@ def give_streams(model: nn.Module, seed: int) -> None:
         module.stream = stream(seed, "dropout", place)
 
 
-class Pool:
-    """The samples that a client gives, drawn in shuffled passes."""
-
-    def __init__(self, client: Client, contribution: int, seed: int) -> None:
-        self._client = client
-        self._brought = contribution
-        self._draws = Draws(client.name, client.points, contribution, seed=seed)
-
-    @property
-    def unique(self) -> int:
-        """How many different samples were drawn so far."""
-        return self._draws.unique
-
-    def draw(self, count: int, brought: int) -> Drawn:
-        """Draw the next samples, out of as many different ones as the client gives now."""
-        if brought != self._brought:
-            self._draws.resize(brought)
-            self._brought = brought
-        before = self._draws.drawn
-        return Drawn(self._client, before, self._draws.draw(count))
+def start_draws(federation: Federation, brought: Counts, seed: int) -> list[Draws]:
+    """Return what draws each client's samples."""
+    pairs = zip(federation.clients, brought.tolist(), strict=True)
+    return [Draws(client.name, client.points, count, seed=seed) for client, count in pairs]
 
 
-def draw_all(pools: Sequence[Pool], counts: Counts, brought: Counts) -> list[Drawn]:
-    """Draw a round's samples of all clients.
-
-    pools: of the clients.
-    counts: how many samples each draws.
-    brought: out of how many different points.
-    """
-    every = zip(pools, counts.tolist(), brought.tolist(), strict=True)
-    return [pool.draw(count, most) for pool, count, most in every]
+def draw_all(
+    clients: Sequence[Client], pools: Sequence[Draws], counts: Counts, brought: Counts
+) -> list[Drawn]:
+    """Draw a round's samples of all clients, out of as many different ones as each gives now."""
+    drawn = []
+    every = zip(clients, pools, counts.tolist(), brought.tolist(), strict=True)
+    for client, pool, count, most in every:
+        pool.resize(most)
+        drawn.append(Drawn(client, pool.drawn, pool.draw(count)))
+    return drawn
 
 
 class Validation:
@@ -322,9 +313,6 @@ def score_history(federation: Federation, history: History) -> History:
 
     It also has what came of each goal, if clients have goals. A client that left before the end is
     judged by the model that it left with. The algorithm does not see these accuracies.
-
-    federation: the clients that trained.
-    history: of the run, with the weights that came of it.
     """
     is_scored = all(client.scored_labels is not None for client in federation.clients)
     has_goals = any(client.goals for client in federation.clients)
@@ -358,11 +346,7 @@ def score_history(federation: Federation, history: History) -> History:
 
 
 def value_goals(client: Client, model: nn.Module | None) -> GoalValues:
-    """Return what a model makes of a client's goals; nothing is known without a model.
-
-    client: whose validation, and scored, points it is measured on.
-    model: in the end.
-    """
+    """Return what a model makes of a client's goals; nothing is known without a model."""
     from fedaccord.federation.measures import find_outputs
 
     goals = client.listed_goals
@@ -540,13 +524,7 @@ def choose_step(
     *,
     fake: FakeUpdates | None = None,
 ) -> Stepper:
-    """Choose the step that an algorithm asks for.
-
-    model: what is stepped, in place.
-    session: of the algorithm, with its form, optimizer and mean.
-    clients: whose samples are drawn.
-    fake: replaces the updates of clients that only pretend to train.
-    """
+    """Choose the step that an algorithm asks for."""
     algorithm = session.algorithm
     if algorithm.form == "local":
         return lambda drawn: local_step(model, session, drawn, fake)

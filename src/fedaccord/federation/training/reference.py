@@ -26,13 +26,13 @@ from fedaccord.federation.models.networks import Dropout
 from fedaccord.federation.training.loop import (
     Contributions,
     Drawn,
-    Pool,
     check_contributions,
     check_limits,
     copy_weights,
     draw_all,
     make_model,
     reproducibly,
+    start_draws,
     withhold,
 )
 from fedaccord.federation.training.rng import draw_goal_rows, stream
@@ -62,11 +62,11 @@ def train_plainly(
     with reproducibly(seed):
         model = make_model(federation)
         optimizer = _stock_optimizer(model, algorithm)
-        pools = [Pool(c, int(n), seed) for c, n in zip(federation.clients, brought, strict=True)]
+        pools = start_draws(federation, brought, seed)
         for n in range(algorithm.rounds):
             sent = copy_weights(model) if algorithm.withholds else {}
             counts = session.allot()
-            drawn = draw_all(pools, counts, session.brought)
+            drawn = draw_all(federation.clients, pools, counts, session.brought)
             if algorithm.form == "local":
                 losses = _average_local_models(model, session, drawn)
             else:

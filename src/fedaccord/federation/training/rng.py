@@ -98,6 +98,8 @@ class Draws:
 
         brought: how many, all points that were drawn among them.
         """
+        if brought == len(self._brought):
+            return
         more, fewer = self._order[len(self._brought) : brought], self._brought[brought:]
         if self._unseen > len(self._left):
             # The first pass has not begun: new points come after it, and not in it.

@@ -34,9 +34,6 @@ def find_losses(scores: Tensor, labels: Tensor) -> Tensor:
 
     Whole labels are classes and have the cross-entropy. Others are amounts, with the squared
     distance, or pairs of a time and whether the event took place, with the partial likelihood.
-
-    scores: one row per sample.
-    labels: of the samples.
     """
     if not labels.is_floating_point():
         return cross_entropy(scores, labels, reduction="none")
@@ -114,12 +111,7 @@ class FusedOptimizer:
 
 
 def new_optimizer(model: nn.Module, kind: str, learning_rate: float) -> Optimizer:
-    """Make an optimizer of the model's parameters.
-
-    model: whose parameters are stepped.
-    kind: "adam" or "sgd".
-    learning_rate: eta.
-    """
+    """Make an optimizer of the model's parameters."""
     parameters = list(model.parameters())
     plain = {(p.dtype, p.device.type) for p in parameters} in _PLAIN
     if plain and _KERNELS[kind] is not None:
@@ -130,10 +122,6 @@ def new_optimizer(model: nn.Module, kind: str, learning_rate: float) -> Optimize
 def new_torch_optimizer(
     parameters: Iterable[nn.Parameter], kind: str, learning_rate: float
 ) -> torch.optim.Optimizer:
-    """Make torch's own optimizer, whose state can be read and put back.
-
-    parameters: to be stepped.
-    kind, learning_rate: as of `new_optimizer`.
-    """
+    """Make torch's own optimizer, whose state can be read and put back."""
     make = torch.optim.Adam if kind == "adam" else torch.optim.SGD
     return make(parameters, lr=learning_rate, fused=True)

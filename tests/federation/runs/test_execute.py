@@ -20,9 +20,8 @@ from fedaccord._checks import cores
 from fedaccord.errors import FedaccordError, InputError
 from fedaccord.federation.algorithms.base import FedAvg
 from fedaccord.federation.algorithms.mw_fed import MwFed
-from fedaccord.federation.runs import engines, processes
-from fedaccord.federation.runs.engines import LocalEngine, RunError
-from fedaccord.federation.runs.execute import Executor
+from fedaccord.federation.runs import execute, processes, worker
+from fedaccord.federation.runs.execute import Executor, LocalEngine, RunError
 from fedaccord.federation.runs.store import Run, RunStore
 
 HERE = os.getpid()
@@ -188,17 +187,17 @@ def test_more_workers_than_cores_are_refused_with_the_remedy(monkeypatch):
 
 def shouting(deal, run):
     """A way of its own to make runs: nobody learns anything, all losses are 7."""
-    history = engines.make_run(deal, run)
+    history = execute.make_run(deal, run)
     return dataclasses.replace(history, loss=np.full_like(history.loss, 7.0))
 
 
 def serve_shouting(tasks, results_to):
     assert os.environ["LOUD"] == "very"
-    engines.serve(tasks, results_to, make=shouting)
+    worker.serve(tasks, results_to, make=shouting)
 
 
 class ShoutingEngine(LocalEngine):
-    server = "federation.runs.test_engines:serve_shouting"
+    server = "federation.runs.test_execute:serve_shouting"
     environment: ClassVar = {**processes.ONE_THREAD, "LOUD": "very"}
     apart = True
 
@@ -227,7 +226,7 @@ class Missing:
             raise ModuleNotFoundError(name=name)
 
 sys.meta_path.insert(0, Missing())
-from fedaccord.federation.runs.engines import ENGINES
+from fedaccord.federation.runs.execute import ENGINES
 print(*ENGINES, *({"ray", "flwr"} & set(sys.modules)))
 ENGINES["flower"](None, workers=1)
 """
@@ -246,9 +245,9 @@ def test_every_error_of_a_worker_can_be_sent_back():
 
 
 def test_a_processs_end_is_told_by_signal_or_status():
-    worker = engines.Worker(None, None)
-    assert "killed by signal 9" in str(worker._explain_loss(run(), -9))
-    assert "ended with status 1" in str(worker._explain_loss(run(), 1))
+    one = worker.Worker(None, None)
+    assert "killed by signal 9" in str(one._explain_loss(run(), -9))
+    assert "ended with status 1" in str(one._explain_loss(run(), 1))
 
 
 PARENT = """
@@ -305,7 +304,7 @@ def test_an_interrupt_while_a_run_is_stored_loses_none_of_the_finished_runs(monk
             return future
 
         def finished(self, wanted):
-            return engines.spread(iter(wanted), self.submit, room=lambda: 3)
+            return execute.spread(iter(wanted), self.submit, room=lambda: 3)
 
     def put(store, *given, plain=RunStore.put):
         monkeypatch.undo()

@@ -12,8 +12,9 @@ from fedaccord.federation import Client, FedAvg, Federation, MwFed, train
 from fedaccord.federation.algorithms import ALGORITHMS
 from fedaccord.federation.defection.tactic import Tactic
 from fedaccord.federation.models import fused as native
-from fedaccord.federation.models.networks import Perceptron, model_factory
-from fedaccord.federation.training import direct, loop
+from fedaccord.federation.models import networks
+from fedaccord.federation.models.networks import Perceptron, find_direct, model_factory
+from fedaccord.federation.training import loop
 from fedaccord.federation.training.steps import (
     FusedOptimizer,
     new_optimizer,
@@ -101,13 +102,13 @@ def test_every_algorithm_trains_as_in_torch(monkeypatch, kind, name) -> None:
 
 def count_uses(monkeypatch) -> list[str]:
     used: list[str] = []
-    run = direct._run
+    run = native._run
 
     def note(name, *arguments):
         used.append(name)
         run(name, *arguments)
 
-    monkeypatch.setattr(direct, "_run", note)
+    monkeypatch.setattr(native, "_run", note)
     return used
 
 
@@ -130,7 +131,7 @@ def test_fake_updates_are_combined_as_in_torch(monkeypatch, filler) -> None:
 
 @pytest.mark.parametrize("fault", ["gradient", "losses", "rows", "scores"])
 def test_the_comparison_with_torch_notices_faults(monkeypatch, fault) -> None:
-    run, score = direct.DirectNetwork.run, direct.DirectNetwork.score
+    run, score = native.DirectNetwork.run, native.DirectNetwork.score
 
     def wrong_run(self, samples, clients, count):
         if fault == "rows":
@@ -145,8 +146,8 @@ def test_the_comparison_with_torch_notices_faults(monkeypatch, fault) -> None:
         scores = score(self, points)
         return scores.flip(1) if fault == "scores" else scores
 
-    monkeypatch.setattr(direct.DirectNetwork, "run", wrong_run)
-    monkeypatch.setattr(direct.DirectNetwork, "score", wrong_score)
+    monkeypatch.setattr(native.DirectNetwork, "run", wrong_run)
+    monkeypatch.setattr(native.DirectNetwork, "score", wrong_score)
     federation = make_federation(7, clients=3)
     one = train(federation, FORMS["fedavg"], seed=5)
     with pytest.raises(AssertionError):
@@ -165,7 +166,7 @@ def test_a_run_gives_the_same_bytes_alone_and_among_others() -> None:
 @pytest.mark.parametrize("hidden", [0, 5, 64])
 def test_the_scores_of_a_point_do_not_depend_on_the_points_beside_it(hidden) -> None:
     torch.manual_seed(0)
-    network, points = direct.find_direct(Perceptron(17, 10, hidden)), torch.randn(211, 17)
+    network, points = find_direct(Perceptron(17, 10, hidden)), torch.randn(211, 17)
     assert network is not None
     every = network.score(points)
     for part in (slice(0, 1), slice(3, 10), slice(90, 200), slice(210, 211)):
@@ -181,7 +182,7 @@ def test_gradients_are_those_of_exact_arithmetic(hidden, rows) -> None:
         exact = copy.deepcopy(model).double()
         points, labels = torch.randn(rows, inputs), torch.randint(classes, (rows,))
         losses = loop.set_gradient(model, points, labels)
-        assert direct.find_direct(model) is not None and direct.find_direct(exact) is None
+        assert find_direct(model) is not None and find_direct(exact) is None
         expected = loop.set_gradient(exact, points.double(), labels)
         torch.testing.assert_close(losses.double(), expected, rtol=1e-5, atol=1e-6)
         for one, other in zip(model.parameters(), exact.parameters(), strict=True):
@@ -196,7 +197,7 @@ def test_what_is_not_finite_spreads_as_in_torch(monkeypatch, value, place) -> No
     with torch.no_grad():
         list(model.parameters())[place].view(-1)[0] = value
     other = copy.deepcopy(model)
-    direct.keep_in_torch(other)
+    networks.keep_in_torch(other)
     points, labels = torch.randn(8, 6), torch.randint(3, (8,))
     one, two = (loop.set_gradient(m, points, labels) for m in (model, other))
     torch.testing.assert_close(one.isfinite(), two.isfinite())
@@ -235,8 +236,8 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_networks_stay_with_torch(name) -> None:
-    assert direct.find_direct(Perceptron(4, 3, 5)) is not None
-    assert direct.find_direct(OTHERS[name]()) is None
+    assert find_direct(Perceptron(4, 3, 5)) is not None
+    assert find_direct(OTHERS[name]()) is None
 
 
 LATER = {
@@ -260,14 +261,14 @@ def test_a_network_that_changes_later_is_looked_at_again(name) -> None:
 
 def test_a_network_that_is_frozen_later_gets_no_gradient() -> None:
     model = Perceptron(4, 3, 5)
-    assert direct.find_direct(model) is not None
+    assert find_direct(model) is not None
     model.fc1.requires_grad_(False)
-    assert direct.find_direct(model) is None
+    assert find_direct(model) is None
 
 
 def test_points_and_labels_that_do_not_fit_are_left_to_torch() -> None:
     model = Perceptron(4, 3, 5)
-    network = direct.find_direct(model)
+    network = find_direct(model)
     points, labels = torch.randn(6, 2, 2), torch.tensor([0, 1, 2, 0, 1, 2])
     assert network.takes(points) and network.takes(points, labels)
     assert not network.takes(points.double())
