@@ -335,7 +335,7 @@ def test_an_interrupt_while_a_run_is_stored_keeps_it_though_others_failed(monkey
             return future
 
         def finished(self, wanted):
-            return engines.spread(iter(wanted), self.submit, room=lambda: 3)
+            return execute.spread(iter(wanted), self.submit, room=lambda: 3)
 
     def put(store, *given):
         monkeypatch.undo()
