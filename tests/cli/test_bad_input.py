@@ -241,7 +241,7 @@ TEXTS = {
     "nested without end": ("[" * 100_000, "deep"),
     "nested objects without end": ('{"a":' * 100_000, "deep"),
     "a number of many digits": ('{"requirements": [' + "9" * 5000 + "]}", "digits"),
-    "a key twice": ('{"model": "linear", "model": "linear"}', '"model" comes twice'),
+    "a key twice": ('{"model": "linear", "model": "linear"}', 'the key "model" appears twice'),
     "bytes": (b"\x80\x81\xfe\xff\x00", "UTF-8"),
     "a zip file": (b"PK\x03\x04\x14\x00\x00\x00\xff", "UTF-8"),
     "UTF-16": ('{"model": "linear"}'.encode("utf-16"), "UTF-8"),

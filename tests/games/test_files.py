@@ -286,5 +286,5 @@ def test_what_is_not_finite_is_written_as_null() -> None:
 def test_a_key_that_comes_twice_is_named_at_any_depth(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"worlds": [{"prior": 1, "prior": 2}]}')
-    with pytest.raises(InputError, match='"prior" comes twice'):
+    with pytest.raises(InputError, match='the key "prior" appears twice'):
         read_json(path)

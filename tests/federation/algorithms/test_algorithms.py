@@ -169,7 +169,7 @@ def test_settings_that_would_be_ignored_for_want_of_a_decorator_are_refused() ->
     class Forgotten(FedAvg):
         patience: int = 7
 
-    with pytest.raises(InputError, match="Forgotten declares patience and is no dataclass"):
+    with pytest.raises(InputError, match="Forgotten declares patience and is not a dataclass"):
         Forgotten()
 
 

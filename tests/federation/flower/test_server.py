@@ -396,7 +396,7 @@ def test_any_seed_that_a_record_holds_will_do(seed):
         ({"ask_for": ["raw-data"]}, "train-loss and label-counts; got 'raw-data'"),
         ({"requirements": 1.5}, "each client must be an accuracy"),
         ({"requirements": {"a": 0.5, "b": float("nan")}}, "requirement of b"),
-        ({"requirements": {}}, "nobody is named"),
+        ({"requirements": {}}, "no client is named"),
         ({"form": "pooled", "local_batches": 2}, "a round with remote clients is one step"),
         ({"batch_size": 20_000_000}, "at most 10,000,000"),
         ({"algorithm": algorithms.FedAvg(), "batch_size": 8}, "batch_size is a setting"),

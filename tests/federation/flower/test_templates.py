@@ -218,14 +218,14 @@ def test_other_hidden_files_do_not_matter(tmp_path):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "trial").write_text("mine")
-    assert_refused(run("flower", "init", tmp_path / "trial"), "no folder")
+    assert_refused(run("flower", "init", tmp_path / "trial"), "is not a folder; name another")
     assert_refused(run("flower", "init", tmp_path / "trial" / "app"), "Not a directory")
     assert everything(tmp_path) == {"trial": b"mine"}
 
 
 def test_a_link_that_leads_nowhere_is_no_folder(tmp_path):
     (tmp_path / "trial").symlink_to(tmp_path / "nowhere")
-    assert_refused(run("flower", "init", tmp_path / "trial"), "no folder")
+    assert_refused(run("flower", "init", tmp_path / "trial"), "is not a folder; name another")
 
 
 def test_the_root_of_all_folders_has_no_name():
