@@ -191,12 +191,12 @@ def shorten(text: str, longest: int) -> str:
 
 
 def format_number(value: float | None) -> str:
-    """Return a number with six digits, or all digits before the point: 1234.5, 1,234,568."""
+    """Return a number with six digits, or all digits before the point: 1,234.5, 1,234,568."""
     if value is None or not math.isfinite(value):
         return "-"
     if 1e5 <= abs(value) < HUGE:
         return f"{value:,.0f}"
-    return f"{value:.6g}"
+    return f"{value:,.6g}"
 
 
 def format_amount(value: float) -> str:
