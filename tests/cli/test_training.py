@@ -420,7 +420,7 @@ def test_difficulty_is_told_and_saved_for_a_config(tiny: Path) -> None:
     result = run("difficulty", tiny, "--save", "scores.npz")
     assert (result.code, result.stderr) == (0, "")
     assert result.stdout.split()[:3] == ["difficulty", "by", "loss"]
-    assert "1637" in result.stdout
+    assert "1,637" in result.stdout
     before = run("train", tiny, "--json")
     with_scores = changed(tiny, "batches = 5", 'scores = "scores.npz"')
     assert (
