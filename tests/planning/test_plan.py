@@ -353,6 +353,7 @@ def test_where_the_probability_cannot_be_had_not_everything_is_asked_for_its_las
     assert plan.contributions.sum() < plan.game.limits.sum()
     assert plan.ceiling.value - 0.015 <= plan.everyone.value <= plan.ceiling.value + 1e-9
     assert "within the limits" in plan.verdict and "The nearest plan reaches" in plan.verdict
+    assert "If all agents gave all that their limits allow, the probability" in plan.verdict
 
 
 def test_room_for_chance_is_not_sought_far_beyond_the_pilots():

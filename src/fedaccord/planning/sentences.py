@@ -216,7 +216,7 @@ def _describe_less_sure(plan: Plan) -> list[str]:
     ]
     if plan.ceiling is not None:
         said.append(
-            "If all agents gave all they have, the probability would be "
+            "If all agents gave all that their limits allow, the probability would be "
             f"{_write_beside(plan, plan.ceiling.value)}."
         )
     return [*said, *_list_attainable(plan)]
