@@ -138,7 +138,6 @@ class CostShares(Displayed):
     accuracy: of a measured game, how much of the mean accuracy each agent's samples account for.
     splitting: what agents would gain by appearing as two; None if it was not tried.
     notes: what could not be found, and why, a sentence each.
-    raised: agents whose whole target the plan is for, though a plan without payments lowers it.
     unserved: in how many worlds there is no plan for all targets.
     doubts: what speaks against trusting a game that pilots measured, a sentence each.
     """
@@ -150,7 +149,6 @@ class CostShares(Displayed):
     accuracy: Estimates | None
     splitting: Splitting | None
     notes: tuple[str, ...]
-    raised: tuple[int, ...] = ()
     unserved: Unserved = Unserved()
     doubts: tuple[str, ...] = ()
 
@@ -211,19 +209,16 @@ class CostShares(Displayed):
     def promise(self) -> str:
         """What the payments do, in one sentence."""
         gap = self.prices.gap
-        plan = "cheapest plan"
-        if self.raised:
-            plan = "cheapest plan for the full targets of all agents"
         if not self.prices.hold and not self.is_proved:
             return self._describe_leaver()
         if self.prices.exact or (gap > ROUNDING and self.is_proved):
             return (
-                f"With these payments the {plan} holds: they add up to zero, and no group "
+                "With these payments the cheapest plan holds: they add up to zero, and no group "
                 "of agents would pay less alone."
             )
         if gap <= ROUNDING:
             return (
-                f"With these payments the {plan} holds, up to rounding: they add up to "
+                "With these payments the cheapest plan holds, up to rounding: they add up to "
                 "zero, and no group of agents would pay less alone."
             )
         return (
