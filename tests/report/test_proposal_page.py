@@ -167,6 +167,16 @@ def test_the_figure_shows_every_level():
     assert ax._repr_png_().startswith(b"\x89PNG")
 
 
+def test_an_agent_that_gives_nothing_has_no_probability_with_part_of_it():
+    page = check_page(proposal(1.5, 0.0))
+    picture = next(one for one in page.pictures() if one.name == "levels")
+    first, second = picture.data.rows
+    assert second[0] == "South" and second[1] > 0 and second[2:] == (None, None, None)
+    assert None not in first
+    assert "with 25 %" in picture.alt and "South: " in picture.alt
+    assert "with 25 %" not in picture.alt.split("South: ")[1]
+
+
 def test_a_figure_of_probabilities_needs_some():
     with pytest.raises(InputError, match="knows of no probabilities"):
         plot_levels(check(LinearGame([[1]], [1]), [1]))
