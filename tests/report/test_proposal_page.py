@@ -18,6 +18,7 @@ from fedaccord.report.games_chances import (
     list_symbols,
 )
 from fedaccord.report.model import Listing, Mark, Table
+from fedaccord.wording import format_samples
 
 NAMES = ("North", "South")
 MEASURED = fit_curves(
@@ -130,6 +131,25 @@ def test_every_symbol_of_the_table_is_explained():
         for head in set(heads) - known:
             start = head.lower().split(",")[0].removesuffix(" on average")
             assert start in said or start.startswith("p(goal)\nwith"), head
+
+
+def test_the_terminal_has_how_much_less_each_agent_could_give():
+    found = proposal(1.6, 1.6)
+    cells = column(list_prospects(found, found.prospects).table("terminal"), "could give\nless by")
+    assert (found.could_give_less > 0).all()
+    less = [format_samples(spare) for spare in found.could_give_less]
+    assert [cells[name] for name in NAMES] == less
+    said = list_symbols(found, found.prospects)["less"]
+    assert "Could give less by: how many fewer samples" in said
+    same = proposal(1.0, 1.0)
+    heads = list_prospects(same, same.prospects).table("terminal").columns
+    assert not any("less" in head for head in heads) and "less" not in list_symbols(
+        same, same.prospects
+    )
+
+
+def test_machines_get_the_contributions_that_were_checked():
+    assert proposal(1.6, 1.0).to_dict()["contributions"] == np.round(GIVEN * (1.6, 1.0)).tolist()
 
 
 def test_the_total_says_how_many_more_or_fewer():
