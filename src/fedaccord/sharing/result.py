@@ -222,8 +222,8 @@ class CostShares(Displayed):
                 "zero, and no group of agents would pay less alone."
             )
         return (
-            "The payments add up to zero. A group of agents that leaves saves at most "
-            f"{100 * gap / (1 + gap):.2g} % of its cost."
+            "The payments add up to zero. No group of agents saves more than "
+            f"{100 * gap / (1 + gap):.2g} % of its cost by leaving."
         )
 
     def _describe_leaver(self) -> str:
@@ -294,8 +294,8 @@ class CostShares(Displayed):
         bear = float(bears[[*group]].sum())
         apart = self._write_apart(self.costs.cost(group), bear)
         return (
-            f"{end}. {names} together {self.write_burden(bear, len(group))}, and would pay "
-            f"{apart} without the {'rest' if len(group) > NAMED else 'others'}"
+            f"{end}. {names} together {self.write_burden(bear, len(group))}. Without the "
+            f"{'rest' if len(group) > NAMED else 'others'} they would pay {apart}"
         )
 
     def _write_apart(self, cost: float, bear: float) -> str:
@@ -310,7 +310,7 @@ class CostShares(Displayed):
             room += float(self.game.costs[self.contributions > 0].sum())
         written = self.write(cost)
         is_rounding = 0 < bear - cost <= room and written != self.write(bear)
-        return "the same, up to rounding," if is_rounding else written
+        return "about the same" if is_rounding else written
 
     def _find_tightest(self, agent: int) -> tuple[int, ...] | None:
         """Return the group of an agent and some others, not all, that saves least by staying."""
