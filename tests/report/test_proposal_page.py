@@ -148,10 +148,6 @@ def test_the_terminal_has_how_much_less_each_agent_could_give():
     )
 
 
-def test_machines_get_the_contributions_that_were_checked():
-    assert proposal(1.6, 1.0).to_dict()["contributions"] == np.round(GIVEN * (1.6, 1.0)).tolist()
-
-
 def test_the_total_says_how_many_more_or_fewer():
     more, same = proposal(1.5, 1.0), proposal(1.0, 1.0)
     assert f"{np.round(1.5 * GIVEN[0]) - GIVEN[0]:,.0f} more than the plan" in describe_total(

@@ -308,7 +308,6 @@ class Check(Displayed):
             "feasible": self.feasible.json,
             "stable": self.stable.json,
             "envy_free": self.envy_free.value,
-            "contributions": self.contributions.tolist(),
             "short": _finite(self.short),
             "spare": _finite(self.spare),
             "envy": [list(pair) for pair in self.envy],
