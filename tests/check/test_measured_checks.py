@@ -168,8 +168,7 @@ CARRIES = make_plan(SHORT)
 @pytest.mark.parametrize("game", [SHORT, CARRIES.game], ids=["with the plan", "alone"])
 def test_the_others_carry_an_agent_whose_limit_is_too_low_and_all_is_not_well(game):
     said = (
-        "South has a limit of 300. That is too little for a full safety margin, and North makes "
-        "up for it."
+        "South has a limit of 300. This is too low for a full safety margin, so North gives more."
     )
     plan = CARRIES if game is SHORT else None
     found = check(game, CARRIES.allocation, plan=plan)
@@ -193,15 +192,13 @@ def test_many_that_are_carried_are_counted():
         np.eye(5), np.ones(5), agents=tuple("ABCDE"), limits=[7] * 5, minimums=[7, 0, 0, 0, 0]
     )
     assert describe_carried(game, []) == ""
-    assert (
-        describe_carried(game, [0])
-        == "A is fixed at 7. That is too little for a full safety margin, and the others make up "
-        "for it."
+    assert describe_carried(game, [0]) == (
+        "A is fixed at 7. This is too low for a full safety margin, so the others give more."
     )
     assert describe_carried(game, range(5)) == (
         "A is fixed at 7, B has a limit of 7, C has a limit of 7 and 2 "
-        "other agents are limited too. That is too little for full safety margins, and the others "
-        "make up for it."
+        "other agents are limited too. These limits are too low for full safety margins, so the "
+        "others give more."
     )
 
 

@@ -59,6 +59,7 @@ def test_the_plan_holds_with_the_probability_that_plan_printed(folder, against):
     planned = json.loads((folder / "plan.json").read_text())
     result = run("check", folder / against, folder / "plan.csv", "--json")
     found = json.loads(result.stdout)
+    assert found["contributions"] == planned["contributions"]
     assert result.code == 0 and found["holds"] is True
     assert found["everyone"]["value"] == planned["everyone"]["value"]
     assert found["satisfied"] == planned["satisfied"]

@@ -68,6 +68,29 @@ def test_pilots_give_intervals(tmp_path):
     assert json.loads(result.stdout)["accuracy"] is not None
 
 
+@pytest.mark.parametrize("limit", [300, 1_200])
+def test_payments_are_for_the_plan_itself_from_pilots_and_from_its_game(limit, tmp_path):
+    game, limited = tmp_path / "game.json", ("--limit", f"Mill={limit}")
+    planned = run("plan", PILOTS, *limited, "--save-game", game, "--json")
+    assert planned.code == 0
+    given = json.loads(planned.stdout)["contributions"]
+    first, second = (
+        json.loads(run("share", *subject, "--json").stdout)
+        for subject in ((PILOTS, *limited), (game,))
+    )
+    assert first["contributions"] == second["contributions"] == given
+    # With the lower limit, Mill has a smaller safety margin than the others.
+    assert (given[2] == limit) is (limit == 300)
+    for key in ("verdict", "doubts", "alone"):
+        assert first[key] == second[key]
+    for end in ("low", "values", "high"):
+        one, other = (found["contracts"]["prices"]["payments"][end] for found in (first, second))
+        assert one == pytest.approx(other, abs=1e-6)
+    assert "do not yet show which agents pay" in first["verdict"]
+    shown = run("share", game).stdout
+    assert "The payments are for the same targets as the plan." in shown
+
+
 def test_rounding_is_not_shown_as_money(monkeypatch):
     def leave_rounding(benefits, needs, *rest):
         return Optima(np.zeros(len(needs)), np.full(needs.shape, 1e-13), np.zeros(needs.shape))

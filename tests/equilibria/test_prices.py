@@ -67,7 +67,8 @@ def test_where_none_exists_there_is_no_price(status):
         solution("stable", np.inf, np.inf, status), solution("optimal", 1, 1, Status.OPTIMAL)
     )
     assert (price.lower, price.upper) == (np.inf, np.inf)
-    assert price.note == status.value
+    none_exists = status is Status.NONE_EXISTS
+    assert price.note == ("There is no stable plan." if none_exists else status.value)
     assert price.to_dict() == {"lower": None, "upper": None}
 
 

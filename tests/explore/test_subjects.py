@@ -132,17 +132,11 @@ def test_the_plan_of_agents_that_keep_data_is_taken_with_its_probability(pilots)
     assert f"with probability {said}" in tab.headline and "keep=0%3A1" in tab.query
 
 
-def test_who_cannot_give_can_pay(pilots):
-    tab = pilots.open("limit=2%3A0&plan=payments&view=payments")
-    tab.see("Mill gives nothing and pays 4,")
-    # More than the optimal plan needs, which lowers the target of Mill: both views say why.
-    for view in ("payments", "agents"):
-        tab.open(f"limit=2%3A0&plan=payments&view={view}")
-        tab.see("also of Mill, whose limit is too low: the optimal plan without payments lowers")
-    tab.open("limit=2%3A0&plan=payments&view=payments")
-    tab.see("the cheapest plan for the full targets of all agents holds")
-    tab.open("plan=payments&view=payments")
-    assert "full targets" not in tab.text()
+def test_payments_are_for_the_contributions_of_the_stable_plan(pilots):
+    given = pilots.open("limit=2%3A300").numbers()
+    paid = pilots.open("limit=2%3A300&plan=payments&view=payments")
+    paid.see("Mill gives 300 and pays")
+    assert paid.numbers() == given and "full targets" not in paid.text()
 
 
 def test_the_plans_of_pilots_have_intervals(pilots):

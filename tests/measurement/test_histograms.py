@@ -171,7 +171,10 @@ def test_a_limit_above_the_counts_is_a_doubt_of_the_plan(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("limit", "said"),
-    [(900, None), (901, "is 901, above its counts, which add up to 900 at most: correct")],
+    [
+        (900, None),
+        (901, "is 901, above its counts, which add up to 900 at most: if all samples are counted"),
+    ],
 )
 def test_a_limit_may_be_what_withheld_counts_can_add_up_to(
     tmp_path: Path, limit: int, said: str | None

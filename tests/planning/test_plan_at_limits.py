@@ -81,5 +81,5 @@ def test_a_plan_within_a_limit_needs_no_stable_plan_without_a_margin():
     assert again.contributions == pytest.approx(given, abs=1) and again.z > 0
     assert again.contributions[3] <= given[3] and again.everyone.value >= 0.9
     said = list(describe_bare(again))
-    assert said[0].startswith("Without a safety margin there is no stable plan within the limits.")
+    assert said[0].startswith("Without a safety margin, there is no stable plan within the limits.")
     assert all(one.contributions is not None for one in again.certainties if one.probability <= 0.9)

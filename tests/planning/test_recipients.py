@@ -8,12 +8,14 @@ from known_hospitals import pilots
 
 from fedaccord.allocation import Allocation
 from fedaccord.check import Answer, check
+from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, predict_accuracies
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.margins import lower_to_limits
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.result import Outcome
+from fedaccord.wording import format_part
 
 CURVE = np.array([0.05, 2.0, 60.0, 0.4])
 WORTH = np.array([0.5, 0.5, 0.3, 0.3])
@@ -68,6 +70,17 @@ def test_sentences_do_not_speak_of_samples_it_does_not_have():
     assert said.startswith("Clinic gives nothing: it has no samples. It relies on the ")
     assert "Alone" not in said and "gave less" not in said
     assert not any("Clinic gave nothing in any pilot" in one.sentence for one in plan.doubts)
+
+
+def test_agents_with_samples_are_compared_with_going_alone_and_it_is_said_who_they_are():
+    plan = planned(0.7)
+    alone = plan.alone_as_sure.values[:4].sum()
+    fewer = format_part(1 - plan.contributions.sum() / alone)
+    said = f"Together the 4 agents that have samples give {fewer} fewer samples than they would"
+    assert f"{said} need alone for the same targets." in plan.verdict
+    worth = [[1.0, 0.5], [0.5, 1.0]]
+    one = make_plan(LinearGame(worth, [100.0, 80.0], limits=[300.0, 0.0], agents=["A", "B"]))
+    assert one.contributions is None or "A gives" in one.verdict
 
 
 def test_no_pilot_is_asked_for_in_which_it_gives():

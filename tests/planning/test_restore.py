@@ -10,7 +10,14 @@ from known_hospitals import pilots
 from fedaccord.measurement.fit import fit_curves
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.remedies import Change
-from fedaccord.planning.restore import Reached, lower_together, rate_changes, restore_changes
+from fedaccord.planning.restore import (
+    Reached,
+    lower_together,
+    pick_single,
+    rate_changes,
+    restore_changes,
+    suggest_goals,
+)
 from fedaccord.planning.result import Outcome
 
 LIMITS = (1_600.0, 1_600.0, 1_000.0, 1_000.0)
@@ -117,3 +124,43 @@ def test_the_first_change_that_leads_to_a_plan_is_rated():
     (change,) = rate_changes(changes, fitted(), attempt)
     assert (change.agent, change.probability, change.total) == (0, 0.4, 70.0)
     assert rate_changes(changes, fitted(), lambda _: Reached(0.0)) == ()
+
+
+# A plan with a margin, though there is none on average.
+
+
+@pytest.mark.parametrize(("goal", "kinds"), [(0.849, ["goal", "limit"]), (0.901, ["goal"])])
+def test_a_lower_goal_is_listed_where_there_is_a_plan_only_with_a_margin(goal, kinds):
+    limits = np.array([1_000.0, 600.0, 1_600.0, 400.0])
+    limited = dataclasses.replace(
+        fitted(), table=dataclasses.replace(fitted().table, limits=limits)
+    )
+    wanted = make_plan(limited, probability=0.9)
+    assert wanted.outcome is Outcome.PLANNED and wanted.solutions["stable"].contributions is None
+    goals = [goal, *limited.goals[1:]]
+    plan = make_plan(limited.with_goals(goals), probability=0.9)
+    assert plan.outcome is Outcome.UNREACHABLE and plan.together is None
+    assert [(one.agent, one.kind) for one in plan.changes] == [(0, kind) for kind in kinds]
+    lower = plan.changes[0].new
+    assert f"lower the goal of University from {goal:g} to {lower:g}. Then all" in plan.verdict
+    for step, outcome in ((0.0, Outcome.PLANNED), (0.001, Outcome.LESS_SURE)):
+        again = make_plan(limited.with_goals([lower + step, *goals[1:]]), probability=0.9)
+        assert again.outcome is outcome
+
+
+def test_goals_are_suggested_only_where_one_may_be_enough():
+    one, two = (fitted().with_goals(too_high(*agents)) for agents in ((1,), (1, 2)))
+    (goal,) = suggest_goals((), one, ())
+    reached = float(make_plan(one).nearest.values[1])
+    assert (goal.agent, goal.kind) == (1, "goal") and reached - 0.001 <= goal.new < reached
+    assert suggest_goals((goal,), one, ()) == ()
+    assert suggest_goals((), two, ()) == ()
+    assert [change.new for change in suggest_goals((), fitted(), (0, 3))] == [0.819, 0.799]
+
+
+def test_one_lower_goal_is_a_change_of_that_goal():
+    goals = np.array(fitted().goals)
+    lower = goals - np.array([0.0, 0.01, 0.0, 0.0])
+    change = pick_single(lower, fitted(), lambda _: Reached(0.96, 70.0))
+    assert change == Change(1, "goal", goals[1], lower[1], 70.0, 0.96)
+    assert pick_single(goals - 0.01, fitted(), lambda _: Reached(0.96, 70.0)) is None

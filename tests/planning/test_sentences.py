@@ -22,6 +22,7 @@ from fedaccord.planning.sentences import (
 )
 from fedaccord.report.plan import list_doubts, show_plan
 from fedaccord.report.plan_answers import answer_questions
+from fedaccord.report.plan_contributions import describe_contributions
 from fedaccord.report.plan_page import plan_page
 from fedaccord.wording import format_uncertain
 
@@ -165,17 +166,18 @@ def test_the_agent_at_its_limit_that_determines_the_margin_is_named():
     assert plan.satisfied[driver] == plan.satisfied.min()
     for agent in range(plan.size):
         why = write_sheet(plan, agent).why
-        named = f"{plan.name(driver)}, which is at its limit, determines it." in why
-        assert named == (agent != driver and plan.contributions[agent] > 0)
-        assert ("determines how wide the safety margin" in why) == (agent == driver)
+        assert ("So the other agents have larger safety margins." in why) == (agent == driver)
+    for place in ("terminal", "page"):
+        said = " ".join(describe_contributions(plan, place))
+        assert f"{plan.name(driver)} is the least likely to reach its goal. So the agents" in said
 
 
 def test_a_plan_in_which_others_carry_an_agent_says_so_and_is_not_good():
     limits = np.array([3_000.0, 3_000.0, 100.0, 3_000.0])
     plan = make_plan(fit_curves(dataclasses.replace(pilots(), limits=limits), resamples=60))
     said = (
-        "Rural has a limit of 100. That is too little for a full safety margin, and the "
-        "others make up for it."
+        "Rural has a limit of 100. This is too low for a full safety margin, so the others give "
+        "more."
     )
     assert find_carried(plan) == [2] and plan.contributions[2] == 100
     assert plan.verdict.count(said) == 1
@@ -192,7 +194,8 @@ def test_a_plan_in_which_others_carry_an_agent_says_so_and_is_not_good():
 def test_no_agent_below_its_limit_determines_the_margin():
     plan = make_plan(measured())
     assert (plan.contributions < plan.game.limits).all() and find_driver(plan) is None
-    assert not any("determines" in plan.explain(agent) for agent in range(plan.size))
+    assert not any("larger" in plan.explain(agent) for agent in range(plan.size))
+    assert "least likely" not in " ".join(describe_contributions(plan, "terminal"))
 
 
 def test_an_agent_without_samples_and_without_a_need_does_not_read_as_if_it_were_served():

@@ -373,11 +373,11 @@ def test_every_picture_comes_with_its_numbers_and_words_for_those_who_do_not_see
 def test_prices_of_plans_that_cost_the_same_or_do_not_exist_are_told_so():
     game, claims, checks, _ = hospitals()
     prices = {
-        "price_of_stability": Price(np.inf, np.inf, Status.NONE_EXISTS.value),
+        "price_of_stability": Price(np.inf, np.inf, "There is no stable plan."),
         "price_of_fairness": Price(1.0, 1.0 + 1e-9),
     }
     said = words(solve_page(game, claims, checks, prices))
-    assert "Price of stability: none (Proved: no plan of this kind exists)." in said
+    assert "Price of stability: none. There is no stable plan." in said
     assert "Price of fairness: 1, so the envy-free plan costs as much as the optimal one." in said
     nothing = solve_page(game, claims, checks, dict.fromkeys(prices))
     assert "What stability and fairness cost" not in [s.heading for s in nothing.sections]

@@ -1,5 +1,6 @@
 """What `solve` and `plan` print of agents that keep the samples they withhold."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from commands import assert_refused, run, write
 
+from fedaccord.equilibria.result import Status
 from fedaccord.games.kept import KeptData, keep_data
 from fedaccord.games.linear import LinearGame
 from fedaccord.planning.kept import KeptPlan, plan_for_kept_data
@@ -178,6 +180,21 @@ def test_what_is_stable_then_is_said() -> None:
         "agents share 70 samples instead of 100. That is no saving: it also trains on the samples "
         "that it keeps."
     )
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (Status.NONE_EXISTS, "there is no stable plan. This is proved."),
+        (Status.INFEASIBLE, "no plan reaches all requirements, even if all agents give all"),
+        (Status.FAILED, "no stable plan was found. This does not prove that there is none."),
+    ],
+)
+def test_that_no_plan_is_stable_then_is_a_sentence(status, said) -> None:
+    found = planned(0.25)
+    lost = dataclasses.replace(found.stable, status=status, contributions=None)
+    (first, *_) = describe_kept_plan(dataclasses.replace(found, stable=lost, rest=None))
+    assert first.startswith(f"If all agents keep what they withhold, {said}")
     # City's samples are worth two of Rural's: without them the agents share more, not less.
     game = LinearGame([[1, 0], [2, 1]], [50, 100], agents=["City", "Rural"], limits=[100, 100])
     dearer = plan_for_kept_data(make_plan(game), [0.5, 0], None)

@@ -217,6 +217,10 @@ def test_a_lower_limit_is_suggested_only_for_an_agent_that_can_give_less():
     limited = plan.game.replace(limits=np.full(plan.size, given.max() + 1))
     said = describe_tradeoffs(dataclasses.replace(plan, game=limited))
     assert f"A smaller limit for {NAMES[most]}, which gives most" in said
+    full = plan.game.replace(limits=given)
+    assert "cheaper" not in describe_tradeoffs(dataclasses.replace(plan, game=full))
+    missed = dataclasses.replace(plan, game=limited, outcome=Outcome.LESS_SURE)
+    assert "cheaper" not in describe_tradeoffs(missed)
     fixed = plan.game.replace(minimums=np.where(given == given.max(), given, 0.0))
     assert "cheaper" not in describe_tradeoffs(dataclasses.replace(plan, game=fixed))
 
@@ -232,11 +236,10 @@ def test_an_agent_whose_limit_lowers_its_target_is_not_said_to_have_the_same_mar
     assert multiples[agent] < 0.9 * plan.z
     assert np.delete(multiples, agent) == pytest.approx(np.full(plan.size - 1, plan.z))
     most = int(np.argmax(plan.contributions))
-    which = "A smaller limit" if most == agent else "A limit"
-    lower = f"{which} for {NAMES[most]}, which gives most, may make the plan cheaper"
+    lower = f" A limit for {NAMES[most]}, which gives most, may make the plan cheaper: try --limit."
     assert describe_tradeoffs(plan).endswith(
         f"Each agent's safety margin is {plan.z:.2f} times the scatter of its runs, but smaller "
-        f"for {NAMES[agent]}, which cannot give more. {lower}: try --limit."
+        f"for {NAMES[agent]}, which cannot give more.{lower * (most != agent)}"
     )
     name = NAMES[agent]
     moves = "{} gives its limit, so the others may have to give more. Ask {} to show why it"

@@ -18,6 +18,7 @@ from fedaccord.report.games_chances import (
     list_symbols,
 )
 from fedaccord.report.model import Listing, Mark, Table
+from fedaccord.wording import format_samples
 
 NAMES = ("North", "South")
 MEASURED = fit_curves(
@@ -132,6 +133,21 @@ def test_every_symbol_of_the_table_is_explained():
             assert start in said or start.startswith("p(goal)\nwith"), head
 
 
+def test_the_terminal_has_how_much_less_each_agent_could_give():
+    found = proposal(1.6, 1.6)
+    cells = column(list_prospects(found, found.prospects).table("terminal"), "could give\nless by")
+    assert (found.could_give_less > 0).all()
+    less = [format_samples(spare) for spare in found.could_give_less]
+    assert [cells[name] for name in NAMES] == less
+    said = list_symbols(found, found.prospects)["less"]
+    assert "Could give less by: how many fewer samples" in said
+    same = proposal(1.0, 1.0)
+    heads = list_prospects(same, same.prospects).table("terminal").columns
+    assert not any("less" in head for head in heads) and "less" not in list_symbols(
+        same, same.prospects
+    )
+
+
 def test_the_total_says_how_many_more_or_fewer():
     more, same = proposal(1.5, 1.0), proposal(1.0, 1.0)
     assert f"{np.round(1.5 * GIVEN[0]) - GIVEN[0]:,.0f} more than the plan" in describe_total(
@@ -165,6 +181,16 @@ def test_the_figure_shows_every_level():
     labels = ax.get_legend_handles_labels()[1]
     assert labels == ["all of it", "75 %", "50 %", "25 %"]
     assert ax._repr_png_().startswith(b"\x89PNG")
+
+
+def test_an_agent_that_gives_nothing_has_no_probability_with_part_of_it():
+    page = check_page(proposal(1.5, 0.0))
+    picture = next(one for one in page.pictures() if one.name == "levels")
+    first, second = picture.data.rows
+    assert second[0] == "South" and second[1] > 0 and second[2:] == (None, None, None)
+    assert None not in first
+    assert "with 25 %" in picture.alt and "South: " in picture.alt
+    assert "with 25 %" not in picture.alt.split("South: ")[1]
 
 
 def test_a_figure_of_probabilities_needs_some():

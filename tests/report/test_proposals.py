@@ -185,7 +185,7 @@ def test_a_verdict_says_once_that_others_carry_an_agent():
         proposal_page(proposal, found, Scenario(), None),
     ):
         text = read(verdict)
-        assert text.count("the others make up for it") == 1 and "Rural has a limit of 100" in text
+        assert text.count("so the others give more.") == 1 and "Rural has a limit of 100" in text
     # What changes against the plan without a lock is said in its place.
     held = dataclasses.replace(changed, scenario=Scenario(limit=((2, 100.0),)))
     free = proposal.start + np.array([0.0, -200.0, 300.0, 0.0])

@@ -46,7 +46,7 @@ def test_the_hospitals_pay_what_the_duals_say():
     assert found.prices.exact
     assert found.explain(1) == (
         "City gives 703 and pays 647. It bears 1,350 in all, and would pay 1,440 alone. "
-        "City and Rural together bear 1,931, and would pay 2,155 without the others."
+        "City and Rural together bear 1,931. Without the others they would pay 2,155."
     )
 
 

@@ -33,18 +33,37 @@ def test_whole_samples_do_not_make_a_group_seem_to_pay_more_than_without_the_oth
     needs = [100.2, 150.0, 200.0]
     game = LinearGame(THREE, needs, agents=("A", "B", "C"), strategies="integer")
     said = " ".join(share_costs(game).explain(agent) for agent in range(3))
-    pairs = re.findall(r"bears? ([0-9]+)(?: in all)?, and would pay ([0-9]+)", said)
+    pairs = re.findall(r"bears ([0-9]+) in all, and would pay ([0-9]+)", said)
+    pairs += re.findall(r"bear ([0-9]+)\. Without the others they would pay ([0-9]+)", said)
     assert pairs and all(int(bears) <= int(apart) for bears, apart in pairs)
-    assert "and would pay the same, up to rounding, without the others" in said
+    assert "Without the others they would pay about the same." in said
 
 
 def test_a_group_of_many_is_not_listed_by_name_in_every_sentence():
     worth = (np.ones((7, 7)) + np.eye(7)) / 2
     found = share_costs(LinearGame(worth, np.linspace(50, 90, 7), agents=list("ABCDEFG")))
-    said = "A and 4 others together bear 128, and would pay 128 without the rest."
+    said = "A and 4 others together bear 128. Without the rest they would pay 128."
     assert found.explain(0).endswith(said)
-    said = "D, E, F and G together bear 128, and would pay 128 without the others."
+    said = "D, E, F and G together bear 128. Without the others they would pay 128."
     assert found.explain(6).endswith(said)
+
+
+def test_an_agent_without_which_the_others_fail_is_named_in_short_sentences():
+    game = LinearGame([[1, 0], [0.5, 1]], [10, 10], agents=["City", "Rural"], limits=[20, 5])
+    notes = " ".join(share_costs(game).notes)
+    lost = "There are no marginal shares. The others cannot reach their requirements without City."
+    assert f"{lost} So City could ask for any amount." in notes
+    assert "Rural cannot reach its requirement alone, so its cost alone is not defined." in notes
+
+
+def test_what_a_group_saves_by_leaving_is_said_in_a_sentence():
+    found = share_costs(LinearGame(np.eye(2), [10, 20]))
+    charges = found.prices.charges / 1.001
+    prices = dataclasses.replace(found.prices, exact=False, charges=charges)
+    contract = dataclasses.replace(found.contracts["prices"], closest=None)
+    some = dataclasses.replace(found, prices=prices, contracts={"prices": contract})
+    said = "No group of agents saves more than 0.1 % of its cost by leaving."
+    assert some.promise == f"The payments add up to zero. {said}"
 
 
 def test_a_table_of_payments_has_no_dust_of_additions(tmp_path):

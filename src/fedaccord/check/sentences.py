@@ -276,10 +276,12 @@ def describe_carried(game: Game, agents: Sequence[int]) -> str:
         said.append(f"{game.name(agent)} {bound} {format_samples(limit)}")
     if len(agents) > named:
         said.append(f"{len(agents) - named:,} other agents are limited too")
-    whole = "a full safety margin" if len(agents) == 1 else "full safety margins"
+    one = len(agents) == 1
+    low = "This is too low for a full safety margin"
+    low = low if one else "These limits are too low for full safety margins"
     others = [agent for agent in range(game.size) if agent not in agents]
-    make = f"{game.name(others[0])} makes" if len(others) == 1 else "the others make"
-    return f"{join_with_and(said)}. That is too little for {whole}, and {make} up for it."
+    give = f"{game.name(others[0])} gives" if len(others) == 1 else "the others give"
+    return f"{join_with_and(said)}. {low}, so {give} more."
 
 
 def _explain_failure(found: Check) -> str:

@@ -215,7 +215,7 @@ def _show(
 
     def make_record() -> dict[str, Any]:
         listed = {} if blocking is None else {"groups": [group.to_dict() for group in blocking]}
-        return {**found.to_dict(), **listed}
+        return {"contributions": found.contributions.tolist(), **found.to_dict(), **listed}
 
     def make_parts() -> Iterator[str | Mark | Table]:
         yield from show_check(found)

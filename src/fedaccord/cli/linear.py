@@ -88,17 +88,6 @@ def read_benefits(options: Input) -> LinearGame | RowGame:
     return found if isinstance(found, Game) else found.doubted_game
 
 
-def read_paid(options: Input) -> tuple[LinearGame | RowGame, tuple[int, ...]]:
-    """Return the game that payments are for, and the agents whose target they raise.
-
-    Raises an UnreachableError where pilots leave no plan.
-
-    options: what the user said.
-    """
-    found = _read(options)
-    return (found, ()) if isinstance(found, Game) else (found.paid_game, found.raised)
-
-
 def _read(options: Input) -> LinearGame | RowGame | Plan:
     """Return the game of a file, or the plan from pilots."""
     subject = options.subject

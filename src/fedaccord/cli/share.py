@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +17,7 @@ from fedaccord.cli.app import (
     present,
 )
 from fedaccord.cli.destinations import Written, check_destination
-from fedaccord.cli.linear import Input, add_input, read_paid
+from fedaccord.cli.linear import Input, add_input, read_benefits
 from fedaccord.cli.options import AsJson, ReportFile, TimeLimit
 from fedaccord.errors import UnreachableError, UnsolvedError
 from fedaccord.report.terminal import complain, interruptible, progress
@@ -71,10 +70,9 @@ def share(
             save, (".csv", ".xlsx"), keep=kept, what="table", written=Written.PAYMENTS
         )
     try:
-        game, raised = read_paid(source)
+        game = read_benefits(source)
         with progress("sharing the cost"), interruptible():
             found = share_costs(game, orders=orders, seed=source.seed, time_limit=time_limit)
-            found = replace(found, raised=raised)
     except (UnreachableError, UnsolvedError) as error:
         complain(str(error))
         return 1

@@ -471,7 +471,9 @@ def _ratio(above: Solution, below: Solution, concept: str) -> Price:
                 "cannot be compared: solve both over the same space"
             )
         raise InputError("both solutions must be of the same game")
-    if above.status in (Status.NONE_EXISTS, Status.INFEASIBLE):
+    if above.status is Status.NONE_EXISTS:
+        return Price(np.inf, np.inf, f"There is no {concept} plan.")
+    if above.status is Status.INFEASIBLE:
         return Price(np.inf, np.inf, above.status.value)
     if above.bounds.upper == 0.0 and below.bounds.upper == 0.0:
         return Price(1.0, 1.0, "No agent needs to give anything, so the price counts as 1.")

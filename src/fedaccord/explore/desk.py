@@ -147,8 +147,7 @@ class Desk:
         plan = self.plan(problem.stable)
         if plan.contributions is None or number is not None or problem.concept == "stable":
             return propose_planned(changed, plan, equilibrium=number, time_limit=TIME_LIMIT)
-        game = plan.paid_game if problem.plan == "payments" else plan.game
-        found = propose(changed, game, problem.concept, time_limit=TIME_LIMIT)
+        found = propose(changed, plan.game, problem.concept, time_limit=TIME_LIMIT)
         return replace(found, plan=plan)
 
     def _follow(self, state: State, last: Proposal) -> Proposal:
@@ -178,9 +177,7 @@ class Desk:
         from fedaccord.sharing.share import share_costs
 
         paid = problem.put(plan="payments")
-        shares = share_costs(_need_linear(self.need_game(paid)), time_limit=TIME_LIMIT)
-        plan = self._find(paid).plan
-        return replace(shares, raised=() if plan is None else plan.raised)
+        return share_costs(_need_linear(self.need_game(paid)), time_limit=TIME_LIMIT)
 
     def find_coalitions(self, state: State) -> Coalitions:
         """Return who should federate with whom."""

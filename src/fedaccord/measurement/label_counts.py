@@ -84,7 +84,7 @@ def _doubt_limits(
             Suspicion(
                 f"the limit of {agents[agent]} in {sheet.path} is {format_samples(most[agent])}, "
                 f"above its counts, which add up to {format_samples(sizes[agent])}{up_to}{others}: "
-                "correct one of the two, unless not all samples are counted"
+                "if all samples are counted, correct the limit or the counts"
             )
         )
 

@@ -201,24 +201,34 @@ class _Planner:
             known = FARTHEST_AIM * np.maximum(_find_tried(self.measurement), 1.0)
         game = Impasse.of(self.subject, known)
         changes = find_changes(game, time_limit=self.time_limit)
-        return {"blocking": find_blocking(game), **self._verify(changes)}
+        blocking = find_blocking(game)
+        return {"blocking": blocking, **self._verify(changes, blocking)}
 
-    def _verify(self, changes: tuple[Change, ...]) -> dict[str, Any]:
+    def _verify(self, changes: tuple[Change, ...], blocking: tuple[int, ...]) -> dict[str, Any]:
         """Return the changes after which a plan has the requested probability, or what comes near.
 
         changes: after which there is a plan on average.
+        blocking: the agents that stay short though they give all they can.
         """
-        from fedaccord.planning.restore import lower_together, rate_changes, restore_changes
+        from fedaccord.planning.restore import (
+            lower_together,
+            pick_single,
+            rate_changes,
+            restore_changes,
+            suggest_goals,
+        )
 
         if self.measurement is None:
             return {"changes": changes}
         frame = (self.measurement, self._attempt)
         probability = self.options["probability"]
-        if verified := restore_changes(changes, *frame, probability):
+        goals = suggest_goals(changes, self.measurement, blocking)
+        if verified := restore_changes(changes, *frame, probability, goals=goals):
             return {"changes": verified}
         together = lower_together(*frame, probability)
         if together is not None:
-            return {"together": together}
+            single = pick_single(together, *frame)
+            return {"together": together} if single is None else {"changes": (single,)}
         return {"changes": rate_changes(changes, *frame)}
 
     def _attempt(self, measurement: Measurement) -> Reached:

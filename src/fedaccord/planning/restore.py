@@ -3,7 +3,9 @@
 `remedies` finds the changes after which a plan exists on average. A safety margin may take more, so
 each of them is enlarged here, step by step, until a plan with the requested probability is found.
 It may also take less, since the others then give more: a change that is enough is made smaller.
-Where no change of one number is enough, all goals that are too high are lowered together.
+With a margin there may be a plan where there is none on average, so lower goals of the agents in
+the way are tried too. Where no change of one number is enough, all goals that are too high are
+lowered together.
 """
 
 from __future__ import annotations
@@ -41,8 +43,37 @@ class Reached:
 Attempt = Callable[[Measurement], Reached]
 
 
+def suggest_goals(
+    changes: tuple[Change, ...], measurement: Measurement, blocking: tuple[int, ...]
+) -> tuple[Change, ...]:
+    """Return lower goals to try, of agents in the way of a plan whose goals no change lowers.
+
+    changes: after which there is a plan on average.
+    measurement: what pilots measured.
+    blocking: the agents that stay short though they give all they can.
+    """
+    missed = [one.agent for one in measurement.unreachable]
+    # Where several goals are out of reach, no change of a single goal is enough.
+    if measurement.table.size > MOST_AGENTS or len(missed) > 1:
+        return ()
+    lowered = {one.agent for one in changes if one.kind == "goal"}
+    nearest = nearest_goals(measurement.benefits, measurement.curves, measurement.table.limits)
+    found = []
+    for agent in missed or blocking:
+        old = float(measurement.goals[agent])
+        new = round(math.floor(1000 * (min(float(nearest[agent]), old) - 1e-9)) / 1000, 9)
+        if agent not in lowered and 0 < new < old:
+            found.append(Change(agent, "goal", old, new, math.inf))
+    return tuple(found[:TRIED])
+
+
 def restore_changes(
-    changes: tuple[Change, ...], measurement: Measurement, attempt: Attempt, probability: float
+    changes: tuple[Change, ...],
+    measurement: Measurement,
+    attempt: Attempt,
+    probability: float,
+    *,
+    goals: tuple[Change, ...] = (),
 ) -> tuple[Change, ...]:
     """Return changes after which a plan has a probability, the smallest first; maybe none.
 
@@ -50,12 +81,11 @@ def restore_changes(
     measurement: what pilots measured.
     attempt: plans from a measurement.
     probability: the one that is requested.
+    goals: lower goals to try besides, whether or not there is a plan on average.
     """
     small = measurement.table.size <= MOST_AGENTS
-    found = [
-        _enlarge(one, measurement, attempt, probability, far=small)
-        for one in changes[: TRIED if small else 1]
-    ]
+    tried = (*changes[:TRIED], *goals) if small else changes[:1]
+    found = [_enlarge(one, measurement, attempt, probability, far=small) for one in tried]
     return tuple(sorted((one for one in found if one is not None), key=lambda one: one.size))
 
 
@@ -100,6 +130,22 @@ def lower_together(measurement: Measurement, attempt: Attempt, probability: floa
 
     step = _find_least(is_enough, THOUSANDTHS)
     return None if step is None else frozen(lower(step))
+
+
+def pick_single(together: Vector, measurement: Measurement, attempt: Attempt) -> Change | None:
+    """Return goals that hold together as a change of one goal; None where they lower several.
+
+    together: the goals.
+    measurement: what pilots measured.
+    attempt: plans from a measurement.
+    """
+    lower = np.flatnonzero(together < measurement.goals).tolist()
+    if len(lower) != 1:
+        return None
+    agent = lower[0]
+    reached = attempt(measurement.with_goals(together))
+    old, new = float(measurement.goals[agent]), float(together[agent])
+    return Change(agent, "goal", old, new, reached.total, reached.probability)
 
 
 def _enlarge(

@@ -15,7 +15,7 @@ from fedaccord._checks import Vector
 from fedaccord._lazy import Displayed
 from fedaccord.equilibria.result import Price, Solution
 from fedaccord.equilibria.whole import round_up
-from fedaccord.errors import InputError, UnsolvedError
+from fedaccord.errors import UnsolvedError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.diagnostics import Doubt, doubt_beyond_pilots
@@ -387,32 +387,6 @@ class Plan(Displayed):
         known = {name: self.options[name] for name in ("judged", "probability")}
         doubts = tuple(doubt.sentence for doubt in self._doubts_of_fit)
         return game.replace(chances=game.chances.replace(**known, doubts=doubts))
-
-    @property
-    def paid_game(self) -> LinearGame:
-        """The game that payments are for: an agent at its limit has its whole safety margin too.
-
-        A stable plan lowers the target of an agent that cannot give more. For payments the others
-        give in its place, if they can.
-        """
-        game = self.doubted_game
-        if self.measurement is None or not isinstance(game, MeasuredGame):
-            return game
-        margins = self.z * self.measurement.noise(self.options["judged"])
-        try:
-            whole = game.replace(margins=np.maximum(game.margins, margins))
-        except InputError:
-            return game
-        most = np.where(np.isfinite(game.limits), game.limits, whole.alone)
-        return whole if whole.is_feasible(most) else game
-
-    @property
-    def raised(self) -> tuple[int, ...]:
-        """The agents whose target is higher in the game that payments are for."""
-        game, paid = self.game, self.paid_game
-        if not isinstance(game, MeasuredGame) or not isinstance(paid, MeasuredGame):
-            return ()
-        return tuple(np.flatnonzero(paid.margins > game.margins + 1e-6).tolist())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan for machines; the same for the same input and seed."""

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedaccord._checks import Vector
 from fedaccord.check.sentences import describe_carried
@@ -86,25 +87,42 @@ def has_costs(plan: Plan) -> bool:
 
 
 def _compare_with_alone(plan: Plan) -> str:
-    """Return how much less the agents give than they would need alone for the same targets."""
-    alone = plan.game.total(plan.alone_as_sure.values)
-    saved = alone - plan.game.total(np.asarray(plan.contributions))
-    if not math.isfinite(alone) or alone <= 0 or plan.recipients:
-        return ""
-    if plan.size == 1 or not np.asarray(plan.contributions).any():
+    """Return how much less the agents give than they would need alone for the same targets.
+
+    Agents without samples could not go alone. They are left out, and the sentence says so.
+    """
+    given, able = np.asarray(plan.contributions), plan.game.limits > 0
+    alone = plan.game.total(np.where(able, plan.alone_as_sure.values, 0.0))
+    saved = alone - plan.game.total(given)
+    if not math.isfinite(alone) or alone <= 0 or plan.size == 1 or not given.any():
         return ""
     same = " for the same targets" if plan.z > 0 else ""
+    whose, they, give, together = _name_able(plan, able)
     if has_costs(plan):
-        start, would = "The plan costs the agents", "they would pay"
+        start, would = f"The plan costs {whose}", f"{they} would pay"
         fewer, as_many = "less", "as much as"
     else:
-        start, would = "Together the agents give", "they would need"
+        start = capitalize_first(f"{together}{whose} {give}")
+        would = f"{they} would need"
         fewer, as_many = "fewer samples", "the same number as"
     if saved < -0.005 * alone:
         return f"{start} more than the {format_samples(alone)} that {would} alone{same}."
     if saved <= 0.005 * alone:
         return f"{start} about {as_many} {would} alone{same}."
     return f"{start} {format_part(saved / alone)} {fewer} than {would} alone{same}."
+
+
+def _name_able(plan: Plan, able: NDArray[np.bool_]) -> tuple[str, str, str, str]:
+    """Return who is compared with going alone: the name, the pronoun, the verb, the first word.
+
+    able: which agents have samples.
+    """
+    number = int(able.sum())
+    if number == 1:
+        return plan.name(int(np.argmax(able))), "it", "gives", ""
+    if number == plan.size:
+        return "the agents", "they", "give", "Together "
+    return f"the {number:,} agents that have samples", "they", "give", "Together "
 
 
 def _describe_stability(plan: Plan) -> str:
@@ -216,7 +234,7 @@ def _describe_less_sure(plan: Plan) -> list[str]:
     ]
     if plan.ceiling is not None:
         said.append(
-            "If all agents gave all they have, the probability would be "
+            "If all agents gave all that their limits allow, the probability would be "
             f"{_write_beside(plan, plan.ceiling.value)}."
         )
     return [*said, *_list_attainable(plan)]
@@ -468,19 +486,12 @@ def find_driver(plan: Plan) -> int | None:
 
 
 def _describe_driver(plan: Plan, agent: int) -> str:
-    """Return which agent determines the margin of all, where one at its limit does."""
-    driver = find_driver(plan)
-    if driver is None or not np.asarray(plan.contributions)[agent]:
+    """Return that an agent at its limit makes the margins of the others larger, if it does."""
+    if find_driver(plan) != agent:
         return ""
-    if driver == agent:
-        return (
-            "It gives its limit and is still the least certain to reach its goal, so it "
-            "determines how wide the safety margin of all agents is."
-        )
     return (
-        "The safety margin of all agents below their limits is the same multiple of the scatter of "
-        "their runs. "
-        f"{plan.name(driver)}, which is at its limit, determines it."
+        "It gives its limit and is still the least likely to reach its goal. So the other agents "
+        "have larger safety margins."
     )
 
 

@@ -139,7 +139,7 @@ def describe_price(name: str, price: Interval) -> str:
     """Return what an interval tells of a price, with its note."""
     note = getattr(price, "note", "")
     value = format_range(price.lower, price.upper, format_number)
-    return f"{name}: {value}" + (f" ({note})" if note else "")
+    return f"{name}: {value}" + (f". {note}" if note else "")
 
 
 def explain_agents(found: Check) -> list[str]:

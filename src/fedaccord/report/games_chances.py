@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 # The most agents that a sentence names.
 NAMES = 3
+# The head of the column of what agents could keep.
+LESS = "could give less by"
 # Up to this many agents a page lists all; of more, those least likely to reach their goals.
 ROWS = 500
 JUDGED = {
@@ -215,12 +217,12 @@ def list_symbols(found: Check, prospects: Prospects, place: Place = "terminal") 
 
 
 def _explain_spare(found: Check, place: Place) -> dict[str, str]:
-    if place == "terminal":
+    if place == "terminal" and not found.could_give_less.any():
         return {}
     keep = (
         "keep its safety margin" if found.with_margin is not None else "reach its goal on average"
     )
-    less = f"Could give less by: how many fewer samples it could give and still {keep}"
+    less = f"{capitalize_first(LESS)}: how many fewer samples it could give and still {keep}"
     return {"less": f"{less}. A single sample, or 1 % of its contribution, counts as rounding."}
 
 
@@ -287,7 +289,12 @@ def list_prospects(found: Check, prospects: Prospects) -> Records:
                 sums=(keep_finite(alone.sum()),),
                 short=alone_as.replace(" ", "\n"),
             ),
-            _Samples("could give less by", _pick(found.could_give_less), where="page"),
+            _Samples(
+                LESS,
+                _pick(found.could_give_less),
+                short=LESS.replace(" less", "\nless"),
+                where=None if found.could_give_less.any() else "page",
+            ),
             *([Column("envies", envies)] if envied else []),
         ),
         choose_rows(weights, most=ROWS, few=ROWS),

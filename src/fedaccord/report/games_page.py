@@ -252,7 +252,7 @@ def _price_sentence(name: str, price: Interval) -> str:
         more = f"{up_to}{100 * (price.upper - 1):.3g} % more than"
         said += f", so the {kind} plan costs {more if price.upper > 1.00005 else 'as much as'} "
         said += "the optimal one"
-    return f"{said} ({note.rstrip('.')})." if note else f"{said}."
+    return f"{said}. {note}" if note else f"{said}."
 
 
 def _overlap_section(game: Game) -> Section:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.equilibria.result import Solution
+from fedaccord.equilibria.result import Solution, Status
 from fedaccord.equilibria.whole import round_up
 from fedaccord.games.base import Game
 from fedaccord.games.kept import KeptData
@@ -92,7 +92,9 @@ def describe_rest(game: Game, kept: KeptData, rest: Solution) -> Iterator[str | 
     names = _name(game, kept.keepers.tolist())
     verb = pluralize(len(kept.keepers), "keeps its", "keep their")
     if rest.contributions is None:
-        yield f"If the requirements of agents that share nothing do not count: {rest.status.value}"
+        yield (
+            f"If the requirements of agents that share nothing do not count, {_describe_lack(rest)}"
+        )
         return
     yield Mark(f"If {names} {verb} data, the others settle on this plan:", "unsure")
     yield list_solution(rest).table("terminal")
@@ -178,7 +180,7 @@ def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
             f" share {format_samples(stable.sum())} samples instead of {planned}.{saving}"
         )
         return
-    yield f"If {_name_keepers(found)}: {found.stable.status.value}"
+    yield f"If {_name_keepers(found)}, {_describe_lack(found.stable)}"
     if found.rest is None or found.rest.contributions is None:
         return
     missing = find_missing(found.game, found.kept, found.rest.contributions)
@@ -189,6 +191,15 @@ def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
     settle = f"The others then give {format_samples(total)} samples in all"
     settle = settle if total > 0 else "Then no agent shares anything"
     yield f"{settle}, and {_name(found.game, short)} {miss}, whatever {give}."
+
+
+def _describe_lack(solution: Solution) -> str:
+    """Return why there is no stable plan, as the end of a sentence."""
+    if solution.status is Status.NONE_EXISTS:
+        return "there is no stable plan. This is proved."
+    if solution.status is Status.INFEASIBLE:
+        return "no plan reaches all requirements, even if all agents give all they can."
+    return "no stable plan was found. This does not prove that there is none."
 
 
 def _name_keepers(found: KeptPlan) -> str:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fedaccord.planning.result import Plan
+from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import find_lowered, write_change, write_requested
 from fedaccord.report.model import MANY, Cell, Column, Mark, Records
 from fedaccord.report.plan_contributions import (
@@ -116,11 +116,15 @@ def describe_tradeoffs(plan: Plan, *, hint: bool = True) -> str:
 def _suggest_limit(plan: Plan, *, hint: bool) -> str:
     """Return which limit may make a plan cheaper; empty if that agent must give it all.
 
-    An agent at its limit has a smaller safety margin, and the others give in its place.
+    An agent at its limit has a smaller safety margin, and the others give in its place. Where
+    limits prevent the requested probability, or the agent gives its limit already, a lower limit
+    is no advice.
     """
     given = np.asarray(plan.contributions)
     most = int(np.argmax(given))
-    if given[most] <= plan.game.minimums[most]:
+    if plan.outcome is not Outcome.PLANNED or given[most] <= plan.game.minimums[most]:
+        return ""
+    if given[most] >= plan.game.limits[most]:
         return ""
     which = "A smaller limit" if np.isfinite(plan.game.limits[most]) else "A limit"
     said = f"{which} for {plan.name(most)}, which gives most, may make the plan cheaper"

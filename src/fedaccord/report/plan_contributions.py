@@ -17,7 +17,7 @@ from fedaccord.equilibria.whole import round_up
 from fedaccord.games.chances import Judged
 from fedaccord.planning.probabilities import Estimate, Estimates
 from fedaccord.planning.result import Plan
-from fedaccord.planning.sentences import has_costs, write_requested
+from fedaccord.planning.sentences import find_driver, has_costs, write_requested
 from fedaccord.report.games_chances import JUDGED
 from fedaccord.report.model import (
     FEW,
@@ -154,6 +154,12 @@ def _describe_limits(plan: Plan) -> Iterator[str]:
     else:
         give, ask = "give their limits", "Ask them to show why they cannot"
     yield f"{whom} {give}, so the others may have to give more. {ask} give more."
+    driver = find_driver(plan)
+    if driver is not None:
+        yield (
+            f"{plan.name(driver)} is the least likely to reach its goal. So the agents below their "
+            "limits have larger safety margins."
+        )
 
 
 def _join_few(names: list[str]) -> str:
@@ -216,8 +222,8 @@ def describe_bare(plan: Plan) -> Iterator[str]:
         proved = stable.status is Status.NONE_EXISTS
         said = "there is no stable plan" if proved else "no stable plan was found"
         yield (
-            f"Without a safety margin {said} within the limits. With the margin the others give "
-            "more, so an agent at its limit reaches its goal."
+            f"Without a safety margin, {said} within the limits. With safety margins, the others "
+            "give more. So an agent at its limit reaches its goal too."
         )
     known = [n for n, t in plan.totals.items() if t.low is not None and t.high is not None]
     for name in known:
@@ -228,7 +234,7 @@ def describe_bare(plan: Plan) -> Iterator[str]:
         yield f"No interval for the envy-free plan (it would take {again} solves)."
     if plan.goals_missed > LEFT_OUT:
         yield from _describe_left_out(
-            plan.goals_missed, "no such plan meets all goals", "of these totals and prices"
+            plan.goals_missed, "no stable plan reaches all goals", "of these totals and prices"
         )
     open_ended = [n for n, s in plan.solutions.items() if s.status is Status.LIMIT]
     if open_ended:
@@ -239,9 +245,9 @@ def describe_bare(plan: Plan) -> Iterator[str]:
         if name == "price of stability" and found is not None and found.low is not None:
             yield f"Price of stability: {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]."
         else:
-            note = f" ({price.note.rstrip('.')})" if price.note else ""
+            note = f" {price.note}" if price.note else ""
             value = format_range(price.lower, price.upper, "{:.3f}".format)
-            yield f"{capitalize_first(name)}: {value}{note}."
+            yield f"{capitalize_first(name)}: {value}.{note}"
 
 
 def _round_total(plan: Plan, concept: str) -> tuple[float, float, float]:
@@ -257,7 +263,7 @@ def _describe_left_out(part: float, what: str, whose: str) -> Iterator[str]:
     if part > 0.5:
         yield f"In {format_part(part)} of the resamples, {what}. There are no intervals {whose}."
     else:
-        left = f"The intervals {whose} leave these resamples out."
+        left = f"These resamples are not in the intervals {whose}."
         yield f"In {format_part(part)} of the resamples, {what}. {left}"
 
 

@@ -281,7 +281,7 @@ def _chances_section(plan: Plan) -> Section | None:
     ]
     if plan.ceiling is not None:
         parts.append(
-            "If all agents gave as much as they can, the probability would be "
+            "If all agents gave all that their limits allow, the probability would be "
             f"{format_beside(plan.ceiling.value, plan.options['probability'])}."
         )
     return Section("What accuracy each agent can expect", tuple(parts))

@@ -34,6 +34,7 @@ from fedaccord.report.games_figures import (
     picture_burdens,
 )
 from fedaccord.report.model import (
+    Cell,
     Listing,
     Part,
     Picture,
@@ -165,22 +166,30 @@ def picture_levels(found: Check, prospects: Prospects) -> Picture:
     """Show how likely each agent is to reach its goal with all it gives, and with less."""
     shown = choose_shown(found, prospects).tolist()
     least = min(prospects.defection)
-    told = (
-        f"{found.game.name(i)}: {format_uncertain(prospects.satisfied[i])}, and "
-        f"{format_uncertain(prospects.defection[least][i])} with {format_part(least)}"
-        for i in shown
-    )
     levels = (1.0, *prospects.defection)
-    values = (prospects.satisfied, *prospects.defection.values())
+
+    def tell(agent: int) -> str:
+        said = f"{found.game.name(agent)}: {format_uncertain(prospects.satisfied[agent])}"
+        if not found.contributions[agent]:
+            return said
+        cut = format_uncertain(prospects.defection[least][agent])
+        return f"{said}, and {cut} with {format_part(least)}"
+
+    def list_row(agent: int) -> tuple[Cell, ...]:
+        # An agent that gives nothing cannot give part of it.
+        giving = bool(found.contributions[agent])
+        cuts = (Probability(v[agent]) if giving else None for v in prospects.defection.values())
+        return found.game.name(agent), Probability(prospects.satisfied[agent]), *cuts
+
     return Picture(
         name="levels",
         title="How likely each reaches its goal if it alone gives less",
-        alt=f"{join_first(told, found.game.size, most=TOLD)}.",
+        alt=f"{join_first(map(tell, shown), found.game.size, most=TOLD)}.",
         draw=lambda ax: plot_levels(found, ax),
         data=Table(
             "How likely each reaches its goal if it alone gives less",
             ("agent", *(f"P(goal) with {format_part(level)}" for level in levels)),
-            tuple((found.game.name(i), *(Probability(v[i]) for v in values)) for i in shown),
+            tuple(map(list_row, shown)),
         ),
         size=size_levels(found),
         narrow=narrow_size(size_levels(found)),

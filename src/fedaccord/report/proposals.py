@@ -34,7 +34,7 @@ from fedaccord.report.proposal_verdicts import (
     name_kind,
 )
 from fedaccord.report.renaming import NeedRenaming
-from fedaccord.report.sharing import describe_raised, share_page
+from fedaccord.report.sharing import share_page
 from fedaccord.sharing.result import CostShares
 from fedaccord.wording import (
     count,
@@ -116,8 +116,6 @@ def show_proposal(
         parts = (*lacks, *locks, shown, *agents)
         return View(verdict, explain_numbers(proposal), few, parts, folds, offers)
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
-    if shares is not None:
-        parts = (*describe_raised(shares), *parts)
     # What is said of a plan that does not exist is for agents that lose what they withhold.
     lost = proposal.contributions is None
     note = name_kind(proposal.said, concept)

@@ -33,6 +33,10 @@ HONESTY = (
     "The prices do not make agents honest: an agent that overstates its costs, or what its samples "
     "are worth to the others, may be paid more. Measure what you can, as pilots do."
 )
+TARGETS = (
+    "The payments are for the same targets as the plan. A target is a goal plus a safety margin. "
+    "An agent that gives its limit may have a smaller margin."
+)
 RULES = {
     "prices": "each agent pays the price of its requirement, and is paid the price of its samples",
     "marginal": "each agent bears what its membership adds to the cost of the others",
@@ -60,7 +64,6 @@ def show_shares(found: CostShares) -> Iterator[str | Mark | Table]:
     yield from mark_doubts(found.doubts)
     if not found.is_certain:
         yield found.promise
-    yield from describe_raised(found)
     yield from _show(list_payments(found))
     yield describe_money(found)
     yield from _explain(found)
@@ -90,28 +93,16 @@ def judge_shares(found: CostShares) -> Tone:
     return "plain" if found.contracts["prices"].payments.low is None else "good"
 
 
-def describe_raised(found: CostShares) -> Iterator[str]:
-    """Return why the plan is not the optimal plan without payments; nothing where it is."""
-    if found.raised:
-        names = join_with_and([found.game.name(agent) for agent in found.raised])
-        one = len(found.raised) == 1
-        limit = "whose limit is" if one else "whose limits are"
-        yield (
-            f"The payments are for the full targets of all agents, also of {names}, {limit} too "
-            f"low. The optimal plan without payments lowers {'this target' if one else 'these'}, "
-            "so it needs fewer samples."
-        )
-
-
 def describe_money(found: CostShares) -> str:
-    """Return the unit of money, and what a payment below zero means."""
+    """Return the unit of money, what a payment below zero means, and for which targets it is."""
     same = bool((found.game.costs == 1).all())
     unit = (
         "The unit of money is the cost of one sample"
         if same
         else ("Money is in the unit of the game's costs")
     )
-    return f"{unit}. An agent with a payment below zero is paid."
+    said = f"{unit}. An agent with a payment below zero is paid."
+    return f"{said} {TARGETS}" if found.game.has_margins else said
 
 
 def _explain(found: CostShares) -> list[str]:
@@ -294,7 +285,6 @@ def share_page(
             "Who pays whom",
             (
                 *promise,
-                *describe_raised(found),
                 describe_money(found),
                 list_payments(found).table("page"),
                 *_list(found),

@@ -138,7 +138,6 @@ class CostShares(Displayed):
     accuracy: of a measured game, how much of the mean accuracy each agent's samples account for.
     splitting: what agents would gain by appearing as two; None if it was not tried.
     notes: what could not be found, and why, a sentence each.
-    raised: agents whose whole target the plan is for, though a plan without payments lowers it.
     unserved: in how many worlds there is no plan for all targets.
     doubts: what speaks against trusting a game that pilots measured, a sentence each.
     """
@@ -150,7 +149,6 @@ class CostShares(Displayed):
     accuracy: Estimates | None
     splitting: Splitting | None
     notes: tuple[str, ...]
-    raised: tuple[int, ...] = ()
     unserved: Unserved = Unserved()
     doubts: tuple[str, ...] = ()
 
@@ -211,24 +209,21 @@ class CostShares(Displayed):
     def promise(self) -> str:
         """What the payments do, in one sentence."""
         gap = self.prices.gap
-        plan = "cheapest plan"
-        if self.raised:
-            plan = "cheapest plan for the full targets of all agents"
         if not self.prices.hold and not self.is_proved:
             return self._describe_leaver()
         if self.prices.exact or (gap > ROUNDING and self.is_proved):
             return (
-                f"With these payments the {plan} holds: they add up to zero, and no group "
+                "With these payments the cheapest plan holds: they add up to zero, and no group "
                 "of agents would pay less alone."
             )
         if gap <= ROUNDING:
             return (
-                f"With these payments the {plan} holds, up to rounding: they add up to "
+                "With these payments the cheapest plan holds, up to rounding: they add up to "
                 "zero, and no group of agents would pay less alone."
             )
         return (
-            "The payments add up to zero. A group of agents that leaves saves at most "
-            f"{100 * gap / (1 + gap):.2g} % of its cost."
+            "The payments add up to zero. No group of agents saves more than "
+            f"{100 * gap / (1 + gap):.2g} % of its cost by leaving."
         )
 
     def _describe_leaver(self) -> str:
@@ -299,8 +294,8 @@ class CostShares(Displayed):
         bear = float(bears[[*group]].sum())
         apart = self._write_apart(self.costs.cost(group), bear)
         return (
-            f"{end}. {names} together {self.write_burden(bear, len(group))}, and would pay "
-            f"{apart} without the {'rest' if len(group) > NAMED else 'others'}"
+            f"{end}. {names} together {self.write_burden(bear, len(group))}. Without the "
+            f"{'rest' if len(group) > NAMED else 'others'} they would pay {apart}"
         )
 
     def _write_apart(self, cost: float, bear: float) -> str:
@@ -315,7 +310,7 @@ class CostShares(Displayed):
             room += float(self.game.costs[self.contributions > 0].sum())
         written = self.write(cost)
         is_rounding = 0 < bear - cost <= room and written != self.write(bear)
-        return "the same, up to rounding," if is_rounding else written
+        return "about the same" if is_rounding else written
 
     def _find_tightest(self, agent: int) -> tuple[int, ...] | None:
         """Return the group of an agent and some others, not all, that saves least by staying."""

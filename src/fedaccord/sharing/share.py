@@ -197,9 +197,10 @@ class _Sharer:
         without = self.costs.without_one
         if np.isinf(without).any():
             agent = self.game.name(int(np.argmax(np.isinf(without))))
+            aims = "targets" if self.game.has_margins else "requirements"
             self.notes.append(
-                f"There are no marginal shares: without {agent} the others cannot reach their "
-                "requirements, so it could ask for any amount."
+                f"There are no marginal shares. The others cannot reach their {aims} without "
+                f"{agent}. So {agent} could ask for any amount."
             )
             return None
         shares = self._total_of_groups - without
@@ -222,9 +223,10 @@ class _Sharer:
         if self.game.size > SAMPLED_AGENTS or np.isfinite(self.costs.alone).all():
             return True
         agent = self.game.name(int(np.argmax(np.isinf(self.costs.alone))))
+        aim = "target" if self.game.has_margins else "requirement"
         self.notes.append(
-            f"There are no Shapley shares and there is no nucleolus: {agent} cannot reach its "
-            "requirement alone, so its cost alone is not defined."
+            f"There are no Shapley shares and there is no nucleolus. {agent} cannot reach its "
+            f"{aim} alone, so its cost alone is not defined."
         )
         return False
 
