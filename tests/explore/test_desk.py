@@ -248,3 +248,13 @@ def test_a_page_says_which_file_to_open_again():
     page = take_away(desk, desk.answer(state), state, renaming, "report.html").decode()
     words = re.sub("<[^>]*>", "", page)
     assert "fedaccord explore &#39;pilots of May.json&#39;, at the address /?give=0%3A100" in words
+
+
+@pytest.mark.parametrize("query", ["lock=1:500,0:1566.666667", "lock=1:500.5", "lock=0:1566.7"])
+def test_a_lock_on_a_part_of_a_sample_leaves_a_plan_or_a_reason(query):
+    desk, state = Desk(Subject(GAME)), State.read(query)
+    near = desk.follow(state, desk.answer(State.read("lock=1:500")))
+    assert all(near.contributions[agent] == number for agent, number in state.lock)
+    answer = desk.answer(state)
+    assert "the minimum of" not in make_view(desk, answer, state).verdict.text
+    assert answer.contributions is not None or "stays short" in answer.said
