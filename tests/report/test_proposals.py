@@ -568,10 +568,24 @@ def test_an_envy_free_plan_says_that_no_agent_envies_another():
     assert "Coast envies" in parts_html(list(view.parts))
 
 
+def test_envy_that_is_too_close_to_call_is_not_called_none():
+    changed = Changed(GAME, (0, 1, 2))
+    optimal = propose(changed, GAME, "optimal", time_limit=60)
+    found = optimal.check(optimal.start, 0.95)
+    assert found.borderline and not found.envy
+    view = show_proposal(optimal, found, Scenario(), concept="optimal")
+    assert "too close to call" in parts_html(view.parts)
+    assert dict(view.figures)["agents that envy another"] == "too close to call"
+    both = dataclasses.replace(found, envy=((2, 0),))
+    assert dict(list_figures(both, optimal))["agents that envy another"] == (
+        "1, and 1 too close to call"
+    )
+
+
 def test_the_numbers_of_a_state_without_a_plan_say_who_envies_too():
     proposal, found, scenario = lock(1, 200)
     figures = dict(show_proposal(proposal, found, scenario, concept="stable").figures)
-    assert figures == {"samples in all": "2,266.7", "agents that envy another": "1"}
+    assert figures == {"samples in all": "2,266.7", "agent that envies another": "1"}
 
 
 def test_an_optimal_plan_that_is_less_sure_says_so_and_has_no_price():

@@ -47,8 +47,8 @@ from fedaccord.wording import (
 
 # Up to this many agents each have a sentence.
 SENTENCES = 60
-# What a figure is called that is shown in all states.
-ENVIOUS = "agents that envy another"
+# What a figure is called that is shown in all states: of one agent, and else.
+ENVIOUS = "agent that envies another", "agents that envy another"
 LOCKS = "The number of a locked agent is its limit and its minimum in these tables."
 CARRIED = (
     "The safety margins of the others have grown until all agents reach their goals with the "
@@ -112,7 +112,7 @@ def show_proposal(
         locks = (LOCKS,) if scenario.lock and lacks else ()
         said = judge_proposal(proposal, found, scenario).text
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
-        few = (figures[0], *(one for one in figures if one[0] == ENVIOUS))
+        few = (figures[0], *(one for one in figures if one[0] in ENVIOUS))
         parts = (*lacks, *locks, shown, *agents)
         return View(verdict, explain_numbers(proposal), few, parts, folds, offers)
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
@@ -189,14 +189,22 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     if not fails:
         yield from _compare_cost(found, proposal)
     if found.game.size > 1:
-        envious = len({agent for agent, _ in found.judged.envy})
-        yield ENVIOUS, str(envious) if envious else "none"
+        yield _count_envious(found.judged)
     if found.prospects is not None:
         everyone = found.prospects.everyone
         yield "P(all reach their goals)", format_short_probability(everyone.value)
         if everyone.low is not None and everyone.high is not None:
             low, high = map(format_short_probability, (everyone.low, everyone.high))
             yield "its 95 % interval", f"{low} to {high}"
+
+
+def _count_envious(found: Check) -> tuple[str, str]:
+    envious = len({agent for agent, _ in found.envy})
+    unclear = len({agent for agent, _ in found.borderline} - {agent for agent, _ in found.envy})
+    if unclear:
+        shown = f"{envious}, and {unclear} too close to call" if envious else "too close to call"
+        return ENVIOUS[1], shown
+    return ENVIOUS[envious != 1], str(envious) if envious else "none"
 
 
 def _compare_cost(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
