@@ -130,7 +130,10 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
             "^column 4 of .* has no name in line 1, and line 2 has '4' in it: give it a name, or "
             "delete what stands in it$",
         ),
-        ("pilot,agent,n,acurracy,x", "no column 'accuracy': rename 'acurracy' if that is the column"),
+        (
+            "pilot,agent,n,acurracy,x",
+            "no column 'accuracy': rename 'acurracy' if that is the column",
+        ),
         (
             "Pilot,Maison,Cas,Taux,But",
             "Its headings in line 1 are 'Pilot', 'Maison', 'Cas', 'Taux', 'But'. Accepted "

@@ -213,8 +213,7 @@ def test_of_many_that_are_hurt_three_are_named():
     five = types.SimpleNamespace(game=LinearGame(np.eye(5), np.ones(5), agents=tuple("ABCDE")))
     five.plan, five.prospects = plan, prospects
     assert describe_hurt(five) == (
-        "Compared with the plan, P(goal) falls most for E (from 0.90 to 0.20), then for C and "
-        "D."
+        "Compared with the plan, P(goal) falls most for E (from 0.90 to 0.20), then for C and D."
     )
 
 

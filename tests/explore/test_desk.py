@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from known_hospitals import pilots
 
-from fedaccord import LinearGame, fit_curves, solve_stable
+from fedaccord import LinearGame, check, fit_curves, solve_stable
+from fedaccord.check import Answer
 from fedaccord.errors import InputError
 from fedaccord.explore.desk import KEPT, Desk, Subject
 from fedaccord.explore.state import State
 from fedaccord.explore.take import take_away
 from fedaccord.explore.view import VIEWS, make_view
+from fedaccord.games.files import read_game
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.members import drop_unknown
 from fedaccord.report.html import parts_html
@@ -152,6 +154,42 @@ def test_the_plan_of_agents_that_keep_their_data_is_offered_with_its_probability
     assert f"with {said}" in taken.verdict.text and not taken.offers
 
 
+@pytest.mark.parametrize("given", ["", "&give=0:0", "&give=0:0,1:332,2:881"])
+@pytest.mark.parametrize("worth", [1, 0.5])
+def test_a_saved_game_counts_what_agents_keep(network, tmp_path, given, worth):
+    state = State.read(f"keep=0:{worth}{given}")
+    answer = network.answer(state)
+    found, path = network.check(answer, state), tmp_path / "game.json"
+    answer.save_game(path, answer.put(state), state.keep)
+    again = check(read_game(path), answer.put(state))
+    assert again.everyone.value == pytest.approx(found.everyone.value, abs=1e-6)
+    assert again.feasible is found.feasible
+    assert solve_stable(read_game(path)).contributions.tolist() == [0, 332, 881]
+
+
+def test_a_saved_game_without_pilots_counts_what_agents_keep(tmp_path):
+    state, path = State.read("keep=1:1"), tmp_path / "game.json"
+    answer = Desk(Subject(GAME)).answer(state)
+    answer.save_game(path, answer.find_kept_plan(), state.keep)
+    assert check(read_game(path), answer.find_kept_plan()).stable is Answer.TRUE
+    answer.save_game(path, answer.start, state.keep)
+    assert check(read_game(path), answer.start).spare.tolist() == pytest.approx([0, 1200, 0])
+
+
+def test_the_plan_of_agents_that_keep_their_data_is_not_called_one_that_fails(network):
+    state = State.read("keep=0:1&give=0:0,1:332,2:881")
+    view = make_view(network, network.answer(state), state)
+    assert view.verdict.tone == "unsure"
+    assert view.verdict.text == (
+        "This is the stable plan for agents that keep their data. "
+        "All agents reach their goals with probability 0.93 instead of 0.95."
+    )
+    said = parts_html(VIEWS["members"](network, state))
+    assert "does not hold" not in said and "The numbers shown are the plan for" in said
+    other = parts_html(VIEWS["members"](network, State.read("keep=0:1&give=0:700")))
+    assert "What follows is about the plan, and not about the numbers shown." in other
+
+
 def test_a_plan_that_leaves_those_that_keep_their_data_short_is_not_offered():
     desk = Desk(Subject(GAME.replace(limits=[300, 1200, 600])))
     # With no more than this, all agents need each other's samples, and then none gives any.
@@ -225,6 +263,8 @@ def test_a_computation_that_fails_leaves_nothing_under_way():
         refuse=said.append,
         busy=SimpleNamespace(text="working …"),
         body=SimpleNamespace(content="another tab"),
+        frame=SimpleNamespace(classes=lambda remove: None),
+        offers=SimpleNamespace(clear=lambda: None),
         extra=SimpleNamespace(clear=lambda: cleared.append(True)),
     )
     page.Visit._fail(visit, ValueError("no such number"))

@@ -77,9 +77,7 @@ def test_a_group_of_no_agents_is_refused(game: Path, plan: Path) -> None:
 def test_a_page_lists_all_groups(game: Path, plan: Path, tmp_path: Path) -> None:
     page = tmp_path / "check.html"
     run("check", game, plan, "--groups", "2", "--report", page)
-    assert (
-        "3 single agents and 3 groups of up to 2 agents could give less." in page.read_text()
-    )
+    assert "3 single agents and 3 groups of up to 2 agents could give less." in page.read_text()
     run("check", game, plan, "--report", page)
     assert "could give less together" not in page.read_text()
     found = check(LinearGame(np.eye(6), np.ones(6)), np.full(6, 2.0))

@@ -20,9 +20,10 @@ from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.files import write_game
 from fedaccord.games.kept import KeptData
+from fedaccord.games.kept import keep_data as count_for_goals
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.planning.kept import KeptPlan, count_kept, plan_for_kept_data
+from fedaccord.planning.kept import ALMOST, KeptPlan, count_kept, plan_for_kept_data
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.what_if import (
     Changed,
@@ -175,6 +176,16 @@ class Proposal:
             return None
         return round_up(given) if counts_whole(self.changed.basis) else np.round(given, 6)
 
+    def is_kept_plan(self, given: Vector) -> bool:
+        """Return whether agents give what all of them agree to if some of them keep data.
+
+        given: what each agent gives.
+        """
+        # The plan of the others alone leaves those short that give nothing.
+        if self.kept is None or self.kept.stable.contributions is None:
+            return False
+        return bool(np.allclose(given, np.asarray(self.find_kept_plan()), rtol=0, atol=1e-6))
+
     def find_costs_of_leaving(self, given: Vector) -> dict[str, float] | None:
         """Return how many samples more each agent gives than with those that left.
 
@@ -237,17 +248,26 @@ class Proposal:
             return values, np.full(len(values), 0.999)
         return values, np.maximum(1.5 * alone, known)
 
-    def save_game(self, path: Path) -> None:
+    def save_game(self, path: Path, given: Vector, keep: Numbers = ()) -> None:
         """Write the game that the plan is for, or raise an InputError where there is none.
 
+        It counts what agents keep, so that its check says the same as the check here.
+
         path: the file, which is replaced.
+        given: what each agent gives.
+        keep: what a sample is worth to an agent that keeps it.
         """
-        if self.plan is not None:
-            self.plan.save_game(path)
-        elif self.game is None:
+        game = self.game if self.plan is None else self.plan.saved_game
+        if game is None:
             raise InputError("there is no game to write: a goal is out of reach")
-        else:
-            write_game(self.game, path)
+        if isinstance(game, LinearGame) and self.changed.find(keep):
+            kept = self.hold(game, keep)
+            # An agent that gains nothing by giving has its minimum as its limit.
+            more = given > game.minimums
+            worth = np.where(more, np.minimum(kept.worth, ALMOST), kept.worth)
+            held = np.where(worth > 0, np.maximum(kept.holdings, given), game.limits)
+            game = count_for_goals(game, worth, held)
+        write_game(game, path)
 
     def check(self, given: Vector, probability: float, keep: Numbers = ()) -> Check:
         """Return what the check, which trusts no solver, says of contributions.

@@ -374,9 +374,14 @@ class Plan(Displayed):
         """Write GAME.json with the targets of the plan, and all that check and solve need."""
         from fedaccord.games.files import write_game
 
-        # Over whole numbers, so that a check of the plan finds it stable.
+        write_game(self.saved_game, path)
+
+    @property
+    def saved_game(self) -> LinearGame:
+        """The game of the plan as it is saved, over whole numbers if the plan is an equilibrium."""
         game = self.doubted_game
-        write_game(game.replace(strategies="integer") if self.whole else game, path)
+        # So that a check of the plan finds it stable.
+        return game.replace(strategies="integer") if self.whole else game
 
     @property
     def doubted_game(self) -> LinearGame:

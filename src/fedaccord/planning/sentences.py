@@ -511,9 +511,7 @@ def _describe_prospects(plan: Plan, agent: int) -> str:
         return said[0]
     run = plan.runs[agent]
     if run.low is not None:
-        said.append(
-            f"In 95 % of runs, its accuracy is between {run.low:.3f} and {run.high:.3f}."
-        )
+        said.append(f"In 95 % of runs, its accuracy is between {run.low:.3f} and {run.high:.3f}.")
     chance = format_uncertain(float(plan.satisfied[agent]))
     return " ".join([*said, f"It reaches its goal with probability {chance}."])
 

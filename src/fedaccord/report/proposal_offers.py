@@ -81,7 +81,7 @@ def _offer_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Iterato
     given, kept = proposal.find_kept_plan(), proposal.kept
     if given is None or kept is None or kept.stable.contributions is None:
         return
-    if (abs(given - found.contributions) <= 1e-6).all():
+    if proposal.is_kept_plan(found.contributions):
         return
     what = "Take the plan for agents that keep their data"
     sure = _find_probability(proposal, found, scenario)

@@ -10,6 +10,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.check import Answer, Check
 from fedaccord.check.sentences import describe_carried, describe_hurt, describe_success
+from fedaccord.games.chances import Prospects
 from fedaccord.planning.proposals import SMALL, Proposal
 from fedaccord.planning.sentences import describe_defection
 from fedaccord.planning.what_if import Scenario
@@ -25,6 +26,8 @@ from fedaccord.wording import (
     count,
     count_samples,
     format_amount,
+    format_beside,
+    format_requested,
     format_samples,
     join_with_and,
     lower_first,
@@ -170,6 +173,8 @@ def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark
         return kept
     if found.prospects is None:
         return _add_caveats(Mark(*judge_plan(found)), proposal, found, scenario)
+    if found.feasible is Answer.TRUE and proposal.is_kept_plan(found.contributions):
+        return _add_caveats(_judge_kept_plan(found, found.prospects), proposal, found, scenario)
     sure = (describe_success(found, found.prospects), describe_hurt(found))
     verdict = Mark(" ".join(filter(None, sure)), judge_tone(found))
     return _add_caveats(verdict, proposal, found, scenario)
@@ -323,6 +328,20 @@ def _judge_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Mark | 
     gave = f"If all give what the plan asks, {sure}." if sure else ""
     said = (mark_kept_verdict(kept).text, gave, *describe_keeping(proposal, found, scenario))
     return Mark(" ".join(filter(None, said)), "bad")
+
+
+def _judge_kept_plan(found: Check, prospects: Prospects) -> Mark:
+    """Return how sure the plan is that agents agree to if some of them keep data."""
+    sure = format_beside(prospects.everyone.value, found.probability)
+    fails = "sure" in found.failing
+    sure += f" instead of {format_requested(found.probability)}" * fails
+    hurt = describe_hurt(found).replace("with the plan,", "with the plan without kept data,")
+    said = (
+        "This is the stable plan for agents that keep their data.",
+        f"All agents reach their goals with probability {sure}.",
+        hurt,
+    )
+    return Mark(" ".join(filter(None, said)), "unsure" if fails else judge_tone(found))
 
 
 def describe_keeping(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[str]:

@@ -15,10 +15,10 @@ from fedaccord.report.games import has_costs, list_needs
 from fedaccord.report.games_chances import describe_average
 from fedaccord.report.games_page import check_page
 from fedaccord.report.games_verdicts import answer_envy
-from fedaccord.report.kept import make_kept_section
+from fedaccord.report.kept import HEADING
 from fedaccord.report.model import Fold, Listing, Mark, Page, Part, Section, joined
-from fedaccord.report.proposal_members import describe_conditions, judge_conditions
-from fedaccord.report.proposal_offers import Offer, describe_kept_probability, list_offers
+from fedaccord.report.proposal_members import describe_conditions, explain_kept, judge_conditions
+from fedaccord.report.proposal_offers import Offer, list_offers
 from fedaccord.report.proposal_plans import AS_SURE, explain_no_plan
 from fedaccord.report.proposal_verdicts import (
     CHANGED,
@@ -274,9 +274,9 @@ def proposal_page(
         section = Section("Who gives only if another gives", (*conditions, *follows))
         page = replace(page, sections=(*page.sections, section))
     if proposal.kept is not None:
-        section = make_kept_section(proposal.kept)
-        parts = (*section.parts, *describe_kept_probability(proposal, found, scenario))
-        page = replace(page, sections=(*page.sections, replace(section, parts=parts)))
+        parts = tuple(explain_kept(proposal, found, scenario))
+        section = Section(HEADING, parts)
+        page = replace(page, sections=(*page.sections, section))
     if shares is None:
         return page
     paid = NeedRenaming.of(shares.game).page(share_page(shares, files=files))
