@@ -10,6 +10,7 @@ from known_hospitals import pilots
 
 from fedaccord import LinearGame, check, fit_curves, solve_stable
 from fedaccord.check import Answer
+from fedaccord.equilibria.solve import solve_all
 from fedaccord.errors import InputError
 from fedaccord.explore.desk import KEPT, Desk, Subject
 from fedaccord.explore.state import State
@@ -152,6 +153,17 @@ def test_the_plan_of_agents_that_keep_their_data_is_offered_with_its_probability
     # The table says the same, and nothing is offered once the plan is taken.
     assert f"reach their goals with {said}." in parts_html(VIEWS["members"](network, state))
     assert f"with {said}" in taken.verdict.text and not taken.offers
+
+
+@pytest.mark.parametrize("query", ["", "plan=optimal", "keep=0:1", "keep=0:1&give=0:0"])
+def test_the_plans_and_bounds_on_the_screen_are_those_of_the_saved_game(network, tmp_path, query):
+    state = State.read(query)
+    answer, path = network.answer(state), tmp_path / "game.json"
+    answer.save_game(path, answer.put(state), state.keep)
+    shown, printed = network.solve_each(state), solve_all(read_game(path))
+    for name, solution in shown.solutions.items():
+        assert solution.contributions.tolist() == printed.solutions[name].contributions.tolist()
+        assert solution.bounds == printed.solutions[name].bounds
 
 
 @pytest.mark.parametrize("given", ["", "&give=0:0", "&give=0:0,1:332,2:881"])

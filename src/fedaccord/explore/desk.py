@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fedaccord.check import Check
 from fedaccord.equilibria.solve import solve_all
@@ -170,8 +170,10 @@ class Desk:
         return self.share(state.problem) if paid and answer.settled else None
 
     def solve_each(self, state: State) -> SolvedGame:
-        """Return the optimal, the stable and the envy-free plan."""
-        return solve_all(self.need_game(state), time_limit=TIME_LIMIT)
+        """Return the optimal, the stable and the envy-free plan of the game that is saved."""
+        answer = self.need_answer(state)
+        game = answer.find_game(answer.put(state), state.keep)
+        return solve_all(cast("Game", game), time_limit=TIME_LIMIT)
 
     def _share(self, problem: State) -> CostShares:
         """Return who pays whom for the cheapest plan."""
@@ -190,12 +192,16 @@ class Desk:
 
     def need_game(self, state: State) -> Game:
         """Return the game of a plan, or raise an UnreachableError where there is no plan."""
+        return cast("Game", self.need_answer(state).game)
+
+    def need_answer(self, state: State) -> Proposal:
+        """Return a plan with its game, or raise an UnreachableError where there is no plan."""
         answer = self.known(state) or self.answer(state)
         # Of pilots, a plan decides the margins; without it there is no game to solve.
         measured = isinstance(self.subject.basis, Measurement)
         if answer.game is None or (measured and answer.contributions is None):
             raise UnreachableError(answer.said.rstrip(".") or "there is no plan to compare")
-        return answer.game
+        return answer
 
 
 def _need_linear(basis: Basis) -> LinearGame:

@@ -17,6 +17,7 @@ from fedaccord.report import proposal_plans as plans
 from fedaccord.report import proposal_verdicts as verdicts
 from fedaccord.report import proposals
 from fedaccord.report.html import parts_html
+from fedaccord.report.kept import NEEDS
 from fedaccord.report.model import Part
 from fedaccord.report.plan_contributions import describe_contributions, list_contributions
 from fedaccord.report.proposal_offers import list_offers
@@ -57,6 +58,8 @@ def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
         yield verdicts.say_fault(verdicts.name_kind(answer.said, state.concept))
     if has_chances(desk.change(state.problem).basis):
         yield plans.MARGINS
+    if answer.kept is not None:
+        yield NEEDS
     yield from plans.explain_plans(found)
     plan = desk.plan(state.stable) if isinstance(desk.subject.basis, Measurement) else None
     if plan is not None and plan.contributions is not None:

@@ -248,25 +248,35 @@ class Proposal:
             return values, np.full(len(values), 0.999)
         return values, np.maximum(1.5 * alone, known)
 
-    def save_game(self, path: Path, given: Vector, keep: Numbers = ()) -> None:
-        """Write the game that the plan is for, or raise an InputError where there is none.
+    def find_game(self, given: Vector, keep: Numbers = ()) -> Game | None:
+        """Return the game that the plan is for, as it is saved; None where there is none.
 
         It counts what agents keep, so that its check says the same as the check here.
 
-        path: the file, which is replaced.
         given: what each agent gives.
         keep: what a sample is worth to an agent that keeps it.
         """
-        game = self.game if self.plan is None else self.plan.saved_game
+        # Planning in whole samples only explains why a game over the reals has no plan.
+        explains = self.contributions is None and not has_chances(self.changed.basis)
+        game = self.game if self.plan is None or explains else self.plan.saved_game
+        if not isinstance(game, LinearGame) or not self.changed.find(keep):
+            return game
+        kept = self.hold(game, keep)
+        # An agent that gains nothing by giving has its minimum as its limit.
+        more = given > game.minimums
+        worth = np.where(more, np.minimum(kept.worth, ALMOST), kept.worth)
+        held = np.where(worth > 0, np.maximum(kept.holdings, given), game.limits)
+        return count_for_goals(game, worth, held)
+
+    def save_game(self, path: Path, given: Vector, keep: Numbers = ()) -> None:
+        """Write the game that the plan is for, or raise an InputError where there is none.
+
+        path: the file, which is replaced.
+        given, keep: as in `find_game`.
+        """
+        game = self.find_game(given, keep)
         if game is None:
             raise InputError("there is no game to write: a goal is out of reach")
-        if isinstance(game, LinearGame) and self.changed.find(keep):
-            kept = self.hold(game, keep)
-            # An agent that gains nothing by giving has its minimum as its limit.
-            more = given > game.minimums
-            worth = np.where(more, np.minimum(kept.worth, ALMOST), kept.worth)
-            held = np.where(worth > 0, np.maximum(kept.holdings, given), game.limits)
-            game = count_for_goals(game, worth, held)
         write_game(game, path)
 
     def check(self, given: Vector, probability: float, keep: Numbers = ()) -> Check:
