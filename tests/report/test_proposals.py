@@ -638,6 +638,17 @@ def test_the_warnings_and_doubts_of_a_plan_are_told():
     assert not list(fold_doubts(*lock(0, 500)[:2]))
 
 
+def test_to_give_more_than_enough_is_named_and_no_alarm():
+    changed = apply_scenario(GAME, Scenario())
+    proposal, scenario = (
+        propose(changed, GAME, "stable", time_limit=60),
+        Scenario(give=((0, 325.0),)),
+    )
+    found = proposal.check(proposal.put(scenario), 0.95)
+    verdict = show_proposal(proposal, found, scenario, concept="stable").verdict
+    assert "University could give 25 samples less" in verdict.text and verdict.tone == "unsure"
+
+
 def test_a_verdict_has_25_words_and_the_rest_is_folded():
     short = Mark("The plan holds.", "good")
     assert fold_verdict(short, ()) == (short, ())
@@ -647,6 +658,14 @@ def test_a_verdict_has_25_words_and_the_rest_is_folded():
     mark, (fold,) = fold_verdict(Mark(long, "bad"), ())
     assert mark == Mark(f"The plan does not hold: A lacks {lacks}. C left.", "bad")
     assert (fold.summary, fold.parts) == ("Details", (long.removesuffix(" C left."),))
+    # What is left always says why the plan does not hold.
+    less = (
+        "The plan does not hold: every agent reaches its requirement, but A could give 25 samples"
+    )
+    for rest in (", B 17.5 and C 15", " and B 17.5"):
+        said = f"{less} less{rest} and still reach it, whatever the others of them all do."
+        mark, _ = fold_verdict(Mark(said, "unsure"), ())
+        assert mark.text == f"{less} less."
     # A holding plan makes room for what was changed.
     said = "The plan holds: none could give less, and all are content. City left. "
     mark, (fold,) = fold_verdict(Mark(said + "word " * 24 + "end.", "good"), ())

@@ -37,7 +37,7 @@ from fedaccord.wording import (
 CHANGED = 4
 # The most words of a verdict, and where a sentence that has more is cut.
 WORDS = 25
-CUTS = ", while |; |: "
+CUTS = "; |, while |((?<=sample less)|(?<=samples less))(, | and )|(?<=The plan holds): "
 # What is said where a number could be misread.
 LOST = "This assumes that an agent loses the samples it withholds."
 HOLDS = "An agent without a limit is assumed to hold as many samples as it would need alone."
@@ -172,7 +172,10 @@ def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark
     if kept := _judge_kept(proposal, found, scenario):
         return kept
     if found.prospects is None:
-        return _add_caveats(Mark(*judge_plan(found)), proposal, found, scenario)
+        said, tone = judge_plan(found)
+        # As with pilots, no agent falls short where one could give less.
+        tone = "unsure" if tone == "bad" and found.feasible is Answer.TRUE else tone
+        return _add_caveats(Mark(said, tone), proposal, found, scenario)
     if found.feasible is Answer.TRUE and proposal.is_kept_plan(found.contributions):
         return _add_caveats(_judge_kept_plan(found, found.prospects), proposal, found, scenario)
     sure = (describe_success(found, found.prospects), describe_hurt(found))
