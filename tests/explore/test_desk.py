@@ -113,8 +113,9 @@ def test_the_highest_probability_is_offered_and_reached(network, query):
     assert view.verdict.tone == "bad" and taken.verdict.tone != "bad" and not taken.offers
     assert f"Plan for {state.probability:g}, the highest" in label
     assert network.answer(state).plan.everyone.value >= state.probability
-    # A thousandth more is too much.
-    more = state.put(probability=min(state.probability + 0.001, 0.9999))
+    # One more in the last digit is too much.
+    digits = len(f"{state.probability:g}") - 2
+    more = state.put(probability=state.probability + 0.1**digits)
     assert network.answer(more).plan.everyone.value < more.probability
 
 

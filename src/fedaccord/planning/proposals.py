@@ -154,18 +154,6 @@ class Proposal:
         rest = float(more.sum()) + fewer
         return Carried(agents, fewer, rest) if agents and rest > SMALL * self.free.max() else None
 
-    @property
-    def highest_probability(self) -> float | None:
-        """The highest probability that a plan was found to reach, in thousandths, rounded down.
-
-        None where a plan reaches the requested probability, or there is no plan at all.
-        """
-        plan = self.plan
-        if plan is None or plan.outcome is not Outcome.LESS_SURE or plan.surest is None:
-            return None
-        best = math.floor(1000 * plan.surest) / 1000
-        return best if 0 < best < plan.options["probability"] else None
-
     def find_kept_plan(self) -> Vector | None:
         """Return what agents give in a plan for agents that keep data; None where none is known.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -345,6 +346,19 @@ class Plan(Displayed):
         from fedaccord.check import check
 
         return None if self.real is None else check(self.game, self.real.values)
+
+    @property
+    def highest_probability(self) -> float | None:
+        """The highest probability that a plan was found to reach, rounded down.
+
+        It has three digits, or as many as tell it from certainty. None where a plan reaches the
+        requested probability, or there is no plan at all.
+        """
+        if self.outcome is not Outcome.LESS_SURE or self.surest is None:
+            return None
+        digits = max(3, math.ceil(-math.log10(max(1 - self.surest, 1e-6))))
+        best = math.floor(10**digits * self.surest) / 10**digits
+        return best if 0 < best < self.options["probability"] else None
 
     @property
     def verdict(self) -> str:

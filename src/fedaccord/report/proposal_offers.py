@@ -38,7 +38,8 @@ def list_offers(proposal: Proposal, found: Check | None, scenario: Scenario) -> 
     """
     if not proposal.settled:
         return
-    plan, highest = proposal.plan, proposal.highest_probability
+    plan = proposal.plan
+    highest = None if plan is None else plan.highest_probability
     if plan is not None and plan.contributions is None:
         yield from _offer_changes(proposal, plan, scenario)
     if highest is not None:
