@@ -175,6 +175,20 @@ def test_it_is_said_that_others_carry_a_locked_agent(pilots):
     assert "carry" not in tab.verdict and "bad" not in tab.browser.run(tone)
 
 
+def test_paper_has_the_caveats_and_the_changes(pilots):
+    tab = pilots.open("lock=0:500&keep=1:1&limit=2:600")
+    changes = "Changed: Harbour is locked at 500; Mill has a limit of 600; Hill keeps its data."
+    assert changes not in tab.text()
+    shown = """return [...document.querySelectorAll('.answer details')]
+        .filter(e => e.getBoundingClientRect().height > 60).map(e => e.innerText)"""
+    assert tab.browser.run(shown) == []
+    tab.browser.show(media="print")
+    details, doubts = tab.browser.run(shown)
+    assert "Hill keeps 1,440" in details and "another random seed" in doubts
+    assert changes in tab.text()
+    tab.browser.show()
+
+
 def test_the_warnings_and_doubts_of_a_plan_are_under_the_verdict(pilots):
     tab = pilots.open()
     assert "1 warning, 2 doubts" in tab.verdict and "All is well" not in tab.verdict

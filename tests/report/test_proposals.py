@@ -21,6 +21,7 @@ from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.plan import list_doubts
 from fedaccord.report.plan_contributions import list_contributions
+from fedaccord.report.proposal_changes import describe_changes
 from fedaccord.report.proposal_members import (
     judge_groups,
     offer_conditions,
@@ -429,6 +430,23 @@ def test_two_proposals_side_by_side(sides):
     assert rows["University"][2] == pytest.approx(300 - 1440)
     # Alone with Rural, University gives all that it needs, and Rural nothing.
     assert rows["University"][1] == pytest.approx(1440)
+
+
+def test_a_page_says_what_was_changed(sides):
+    scenario = State.read("lock=1:500&goal=0:1200&limit=2:1e999&keep=0:0.5&cut=1:0.25&left=2&like=0")
+    proposal = propose(apply_scenario(GAME, scenario), GAME, "stable", time_limit=60)
+    said = describe_changes(proposal, scenario.put(only=((0, 1.0),), probability=0.99))
+    assert said == (
+        "Changed: City is locked at 500; Rural has no limit; the requirement of University is "
+        "1,200; City gives 25 % of its contribution; University keeps its data (worth 0.5 of "
+        "shared data); Rural left; University 2 joined; University gives only if City gives; the "
+        "requested probability is 0.99."
+    )
+    plain = propose(apply_scenario(GAME, Scenario()), GAME, "stable", time_limit=60)
+    assert describe_changes(plain, Scenario()) == ""
+    scenario = Scenario(give=((0, 325.0),))
+    found = plain.check(plain.put(scenario), 0.95)
+    assert "Changed: University gives 325." in proposal_page(plain, found, scenario, None).head
 
 
 def test_sides_have_the_names_of_what_differs():

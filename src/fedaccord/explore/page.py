@@ -25,6 +25,7 @@ from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import has_chances
 from fedaccord.report.html import page_css
 from fedaccord.report.live import chart_options, draw_figures, quote, tradeoff_options
+from fedaccord.report.proposal_changes import describe_changes
 from fedaccord.report.proposal_members import MEMBERS, offer_conditions, offer_levels
 from fedaccord.report.proposal_verdicts import fold_verdict, say_fault
 from fedaccord.report.proposals import WAITING, View
@@ -149,6 +150,7 @@ class Visit:
             self.verdict = ui.html("").classes("report answer")
         self.offers = ui.element("div").classes("bar offers")
         self.figures = ui.html("").classes("figures")
+        self.changed = ui.label("").classes("changed")
         self.busy = ui.label("planning …").classes("busy").props("role=status")
 
     def _build_seen(self) -> None:
@@ -319,6 +321,7 @@ class Visit:
             self._drawn = self.state, answer
             found = views.make_view(self.desk, answer, self.state)
             self.verdict.content = self._draw([found.verdict, *found.folds])
+            self.changed.text = self.say(describe_changes(answer, self.state))
             waits = found is WAITING
             self.frame.classes(**{"add" if waits else "remove": "waits"})
             if not waits:

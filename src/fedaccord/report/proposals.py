@@ -17,6 +17,7 @@ from fedaccord.report.games_page import check_page
 from fedaccord.report.games_verdicts import answer_envy
 from fedaccord.report.kept import HEADING
 from fedaccord.report.model import Fold, Listing, Mark, Page, Part, Section, joined
+from fedaccord.report.proposal_changes import describe_changes
 from fedaccord.report.proposal_members import describe_conditions, explain_kept, judge_conditions
 from fedaccord.report.proposal_offers import Offer, list_offers
 from fedaccord.report.proposal_plans import AS_SURE, explain_no_plan
@@ -268,7 +269,9 @@ def proposal_page(
     if proposal.contributions is not None and np.array_equal(proposal.start, found.contributions):
         agents = count(found.game.size, "agent")
         page = replace(page, title=f"How much each agent should give: a plan for {agents}")
-    page = replace(page, verdict=verdict.text, tone=verdict.tone, head=(*folds, *page.head))
+    changes = tuple(filter(None, [describe_changes(proposal, scenario)]))
+    head = (*folds, *changes, *page.head)
+    page = replace(page, verdict=verdict.text, tone=verdict.tone, head=head)
     if conditions := tuple(describe_conditions(proposal, scenario)):
         follows = judge_conditions(proposal, found, scenario)
         section = Section("Who gives only if another gives", (*conditions, *follows))
