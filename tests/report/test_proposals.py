@@ -433,7 +433,9 @@ def test_two_proposals_side_by_side(sides):
 
 
 def test_a_page_says_what_was_changed(sides):
-    scenario = State.read("lock=1:500&goal=0:1200&limit=2:1e999&keep=0:0.5&cut=1:0.25&left=2&like=0")
+    scenario = State.read(
+        "lock=1:500&goal=0:1200&limit=2:1e999&keep=0:0.5&cut=1:0.25&left=2&like=0"
+    )
     proposal = propose(apply_scenario(GAME, scenario), GAME, "stable", time_limit=60)
     said = describe_changes(proposal, scenario.put(only=((0, 1.0),), probability=0.99))
     assert said == (
@@ -513,6 +515,30 @@ def test_charts_are_plain_values():
     # A line with two intervals, and a single point.
     assert kinds == ["line", "line", "line", "scatter"]
     assert options["xAxis"]["name"] == "AGENTS" and options["yAxis"]["max"] == 1
+
+
+def test_intervals_of_several_lines_do_not_cover_each_other():
+    ends = {"low": (0.1, 0.2), "high": (0.9, 0.8)}
+    one, two = (Line(name, (0.0, 100.0), (0.5, 0.5), **ends) for name in ("A", "<b>"))
+    detail = Line("A, worst off", (0.0, 100.0), (0.4, 0.4), of="A")
+    long = "runs in which the defector reaches its goal, with 95 % intervals"
+    chart = Chart("c", "Shares", "gives", long, "", (one, detail, two))
+    options = chart_options(chart, dark=False)
+    lines = {line["name"]: line for line in options["series"] if "name" in line}
+    places = {name: [p["value"][0] for p in line["data"]] for name, line in lines.items()}
+    assert places["A"] == places["A, worst off"] and places["A"][0] < 0 < places["<b>"][0]
+    bars = [line["data"][0][0] for line in options["series"] if "name" not in line]
+    assert bars == [*places["A"], *places["<b>"]]
+    assert lines["A"]["color"] == lines["A, worst off"]["color"] != lines["<b>"]["color"]
+    # What was moved says where it belongs, and runs no name.
+    assert lines["<b>"]["data"][1]["tooltip"]["formatter"] == "&lt;b&gt;: 0.5 at 100"
+    assert options["xAxis"]["min"] < places["A"][0] and options["xAxis"]["max"] > 100
+    # The name of an axis has lines that fit a phone.
+    assert max(map(len, options["yAxis"]["name"].split("\n"))) <= 44
+    assert chart_options(Chart("c", "", "x", "y", "", (one,)), dark=True)["series"][0]["data"] == [
+        [0, 0.5],
+        [100, 0.5],
+    ]
 
 
 def test_the_chosen_equilibrium_stands_out():
