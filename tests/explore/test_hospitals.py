@@ -193,6 +193,30 @@ def test_undo_redo_and_back(hospitals):
     tab.until(lambda: tab.numbers()[:2] == [100, 700])
 
 
+def test_undo_in_a_field_undoes_what_was_sent_or_what_is_typed(hospitals):
+    tab = hospitals.open()
+    field = ".rows [data-agent='0'] input[type=number]"
+
+    def type_it(*keys):
+        tab.touch(field, lambda found: found.send_keys(*keys))
+
+    type_it(Keys.CONTROL, "a", Keys.NULL, "100", Keys.ENTER)
+    tab.until(lambda: tab.query == "give=0%3A100")
+    tab.settle()
+    type_it(Keys.CONTROL, "z")
+    tab.until(lambda: tab.query == "")
+    tab.settle()
+    assert tab.numbers() == [300, 1200, 600]
+    type_it(Keys.CONTROL, "y")
+    tab.until(lambda: tab.query == "give=0%3A100")
+    tab.settle()
+    assert tab.numbers() == [100, 1200, 600]
+    # What is typed and not sent is the field's own.
+    type_it(Keys.END, "7", Keys.CONTROL, "z")
+    assert tab.query == "give=0%3A100"
+    assert tab.numbers()[0] == 100
+
+
 def test_undo_changes_numbers_and_not_what_is_looked_at(hospitals):
     tab = hospitals.open()
     tab.write(0, 100)

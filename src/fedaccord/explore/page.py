@@ -49,12 +49,18 @@ DARK = {"auto": None, "light": False, "dark": True}
 # Milliseconds in which a slider that moves again makes no new step; steps that an address keeps.
 QUICK, MOST = 1000, 100
 # Tells the server when the visitor goes back or forward; an address keeps its undo and redo. The
-# browser's own undo would change the text of a field that was left.
+# browser's own undo is for what is typed and not sent yet: it would put old numbers into fields.
 SCRIPT = """<script>
 const address = () => ({ query: location.search, past: [], future: [], ...history.state });
 window.addEventListener("popstate", () => emitEvent("address", address()));
-window.addEventListener("keydown", (event) => event.ctrlKey && "zy".includes(event.key) &&
-  event.target.tagName !== "INPUT" && event.preventDefault());
+let typed = null;
+window.addEventListener("input", (event) => { typed = event.target });
+window.addEventListener("change", () => { typed = null }, true);
+window.addEventListener("keydown", (event) => {
+  if (!event.ctrlKey || !"zy".includes(event.key) || event.target === typed) return;
+  event.preventDefault();
+  emitEvent("undo", event.key);
+});
 </script>"""
 
 
@@ -110,7 +116,7 @@ class Visit:
         ui.add_head_html(SCRIPT)
         ui.on("address", self._go)
         ui.on_exception(self._fail)
-        ui.keyboard(self._press, ignore=["input"])
+        ui.on("undo", lambda event: self._undo(redo=event.args == "y"))
         with self.frame:
             self._build_bar()
             with ui.element("div").classes("desk"):
@@ -235,10 +241,6 @@ class Visit:
         self.frame.classes(remove="waits")
         self.offers.clear()
         self.extra.clear()
-
-    def _press(self, event: Any) -> None:
-        if event.action.keydown and event.modifiers.ctrl and event.key in ("z", "y"):
-            self._undo(redo=event.key == "y")
 
     def _choose(self, plan: str) -> None:
         view = "payments" if plan == "payments" else self.state.view
