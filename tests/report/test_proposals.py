@@ -12,6 +12,7 @@ from fedaccord.charts import Chart, Line
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.solve import solve_all
 from fedaccord.explore.state import State
+from fedaccord.planning.probabilities import Estimate
 from fedaccord.planning.proposals import keep_data, propose, propose_planned
 from fedaccord.planning.what_if import Changed, Scenario, apply_scenario
 from fedaccord.report.games_verdicts import describe_proofs
@@ -116,13 +117,31 @@ def test_what_fails_saves_nothing(sides):
     }
 
 
-def test_who_could_not_go_alone_has_nothing_to_compare_with():
+def test_who_could_not_go_alone_is_named_as_in_a_plan():
     # University may give 1,300, and would need 1,440 alone.
     game = GAME.replace(limits=[1300, np.inf, np.inf])
     proposal = propose(Changed(game, (0, 1, 2)), game, "stable", time_limit=60)
     found = proposal.check(proposal.start, 0.95)
-    assert "saved" not in dict(list_figures(found, proposal))
+    figures = dict(list_figures(found, proposal))
+    assert figures["alone, in all (an agent has too few)"] == "3,810"
+    assert f"the agents give {figures['saved']} fewer" in make_plan(game).verdict
+    # A sum with a part that is missing is missing too.
+    none = GAME.replace(limits=[0, np.inf, np.inf])
+    empty = propose(Changed(none, (0, 1, 2)), none, "stable", time_limit=60)
+    figures = dict(list_figures(empty.check(empty.start, 0.95), empty))
+    assert figures["alone, in all (an agent cannot go alone)"] == "-" and "saved" not in figures
     assert "Alone it would need 1,440, more than its limit of 1,300" in found.explain(0)
+
+
+def test_no_probability_that_rests_on_pilots_is_certain(monkeypatch):
+    measured = fit_curves(pilots(), resamples=40)
+    plan = make_plan(measured)
+    proposal = propose_planned(Changed(measured, (0, 1, 2, 3)), plan, time_limit=60)
+    found = proposal.check(proposal.start, 0.95)
+    monkeypatch.setattr(type(found.prospects), "everyone", Estimate(1.0, 0.51, 1.0))
+    figures = dict(list_figures(found, proposal))
+    assert figures["P(all reach their goals)"] == "> 0.99"
+    assert figures["its 95 % interval"] == "0.51 to > 0.99"
 
 
 def test_a_proof_is_named_only_where_there_is_one():

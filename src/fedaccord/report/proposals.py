@@ -40,6 +40,7 @@ from fedaccord.sharing.result import CostShares
 from fedaccord.wording import (
     count,
     format_amount,
+    format_ends,
     format_percent,
     format_short_probability,
     lower_first,
@@ -174,29 +175,37 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     """
     total, alone = float(found.contributions.sum()), found.judged.alone
     yield "samples in all", format_amount(total)
-    # What misses a goal saves nothing, and an agent that cannot go alone leaves nothing to compare.
+    # What misses a goal saves nothing.
     fails = found.answers["feasible" if found.prospects is None else "sure"] is Answer.FALSE
     if not fails and alone.sum() > 0:
-        named = f"{name_alone(found.judged.has_margins)}, in all"
-        unlocked = proposal.changed.unlocked
-        if (alone <= (found.game.limits if unlocked is None else unlocked)).all():
-            yield named, format_amount(alone.sum())
+        named, unlocked = (
+            f"{name_alone(found.judged.has_margins)}, in all",
+            proposal.changed.unlocked,
+        )
+        few = (alone > (found.game.limits if unlocked is None else unlocked)).any()
+        if found.judged.empty_handed.any() or not np.isfinite(alone.sum()):
+            # As in a plan's table, a sum with a part that is missing is missing too.
+            yield f"{named} (an agent cannot go alone)", "-"
+        else:
+            yield f"{named}{' (an agent has too few)' * bool(few)}", format_amount(alone.sum())
             dear = has_costs(found.game)
             saved = 1 - found.game.total(found.contributions) / found.game.total(alone)
             yield "saved" + " of the cost" * dear, format_percent(saved)
-        else:
-            shown = format_amount(alone.sum()) if np.isfinite(alone.sum()) else "-"
-            yield f"{named} (an agent has too few)", shown
     if not fails:
         yield from _compare_cost(found, proposal)
     if found.game.size > 1:
         yield _count_envious(found.judged)
     if found.prospects is not None:
         everyone = found.prospects.everyone
-        yield "P(all reach their goals)", format_short_probability(everyone.value)
+        yield "P(all reach their goals)", _shorten(everyone.value)
         if everyone.low is not None and everyone.high is not None:
-            low, high = map(format_short_probability, (everyone.low, everyone.high))
-            yield "its 95 % interval", f"{low} to {high}"
+            ends = format_ends(everyone.low, everyone.high, _shorten).removeprefix("from ")
+            yield "its 95 % interval", ends
+
+
+def _shorten(probability: float) -> str:
+    """Return a probability that rests on pilots: > 0.99 at most, since nothing is certain."""
+    return format_short_probability(min(max(probability, 0.001), 0.999))
 
 
 def _count_envious(found: Check) -> tuple[str, str]:
