@@ -160,8 +160,21 @@ def test_a_number_below_zero_is_refused(hospitals):
     tab = hospitals.open()
     tab.touch(".rows [data-agent='0'] input", lambda field: field.send_keys(Keys.CONTROL, "a"))
     tab.touch(".rows [data-agent='0'] input", lambda field: field.send_keys("-50", Keys.ENTER))
-    tab.see("-50 is not a number of 0 or more")
+    tab.see("The contribution of University must be 0 or more; got -50.")
     assert tab.query == ""
+
+
+def test_a_number_that_could_mean_two_things_is_refused(hospitals):
+    tab = hospitals.open("give=0:100")
+    for wrong, said in (
+        ("1.500", 'reads "1.500", which can be 1500 or 1.5: write 1500 or 1.5.'),
+        ("1e99", "must be 1,000,000,000,000,000 or less; got 1e99."),
+    ):
+        keys = (Keys.CONTROL, "a", Keys.NULL, wrong, Keys.ENTER)
+        tab.touch(".rows [data-agent='0'] input", lambda field, k=keys: field.send_keys(*k))
+        tab.see(said)
+        assert tab.query == "give=0:100"
+        tab.until(lambda: tab.numbers()[0] == 100)
 
 
 def test_what_fails_saves_nothing(hospitals):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from fedaccord.errors import InputError
 from fedaccord.explore.state import ADJUSTED, State
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.proposals import Proposal
@@ -144,9 +145,11 @@ class Adjuster:
             lock.set_visibility(self.visit.state.adjust == "give")
         slider.on("update:model-value", lambda event: self._move(agent, event.args))
         slider.on(
-            "change", lambda e: self._set(agent, e.args[0], (what, e.args[1])), js_handler=TIMED
+            "change",
+            lambda e: self._set(agent, what, e.args[0], (what, e.args[1])),
+            js_handler=TIMED,
         )
-        field.on("change", lambda event: self._set(agent, event.args))
+        field.on("change", lambda event: self._set(agent, what, event.args))
         lock.on("update:model-value", lambda e: self._lock(agent, e.args), [None])  # the value only
         return slider, field, lock
 
@@ -170,12 +173,15 @@ class Adjuster:
         self._moving = agent
         self.visit.glide(self._change(agent, value))
 
-    def _set(self, agent: int, value: Any, merge: tuple[str, float] | None = None) -> None:
-        self._moving = None
-        number = read_field(value)
-        self.visit.step(self._change(agent, number), merge)
-        if number is None and value not in (None, ""):
-            self.visit.refuse(f"{str(value)[:40]} is not a number of 0 or more.")
+    def _set(
+        self, agent: int, what: str, value: Any, merge: tuple[str, float] | None = None
+    ) -> None:
+        self._moving, one = None, f"the {what.replace('s of ', ' of ', 1)}"
+        try:
+            self.visit.step(self._change(agent, read_field(value, one)), merge)
+        except InputError as error:
+            self.visit.step(self.visit.state)
+            self.visit.refuse(say_fault(error).text)
 
     def _change(self, agent: int, value: float | None) -> State:
         state = self.visit.state

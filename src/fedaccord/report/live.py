@@ -9,7 +9,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from fedaccord._io.numbers import Marks, read_number
 from fedaccord.charts import Chart, Line
+from fedaccord.errors import InputError
 from fedaccord.planning.result import Plan
 from fedaccord.report.style import COLOURS
 from fedaccord.report.terminal import plain
@@ -17,6 +19,8 @@ from fedaccord.wording import format_amount
 
 # How many places a slider has, more or less.
 PLACES = 400
+# The largest number that is read.
+MOST = 1e15
 # The most letters of a line of an axis' name; and where such a name begins, left of its axis.
 LETTERS = 44
 # The part of the axis that is left free at its ends if lines are moved sideways.
@@ -185,10 +189,17 @@ def quote(name: str) -> str:
     return plain(name).replace('"', "'").replace("\\", "/")
 
 
-def read_field(value: Any) -> float | None:
-    """Return a number of 0 or more; None where the field is empty or holds no such number."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
+def read_field(value: Any, what: str) -> float | None:
+    """Return a number of 0 or more as tables have it, or raise an InputError; None for nothing.
+
+    value: a number, or what was typed.
+    what: what it is, for messages.
+    """
+    if value in (None, ""):
         return None
-    return number if 0 <= number <= 1e15 else None
+    number = value if isinstance(value, int | float) else read_number(str(value), what, Marks())
+    if not number >= 0:
+        raise InputError(f"{what} must be 0 or more; got {str(value)[:40]}")
+    if number > MOST:
+        raise InputError(f"{what} must be {MOST:,.0f} or less; got {str(value)[:40]}")
+    return float(number)
