@@ -224,9 +224,11 @@ class Proposal:
         alone = self.start if self.game is None else self.game.alone
         alone = np.where(np.isfinite(alone), alone, 1.0)
         if what == "give":
-            limits = np.array(frame["limit"])
-            # A locked agent's limit is its number; its lock can still be moved.
-            limits[np.isin(self.changed.numbers, locked)] = np.inf
+            # A locked agent's limit is its number; its lock can still be moved, as far as before.
+            unlocked = self.changed.unlocked
+            limits = np.array(frame["limit"] if unlocked is None else unlocked)
+            if unlocked is None:
+                limits[np.isin(self.changed.numbers, locked)] = np.inf
             return given, np.where(np.isfinite(limits), limits, np.maximum(alone, given))
         values = frame[what]
         known = np.where(np.isfinite(values), values, 0.0)
