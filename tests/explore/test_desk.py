@@ -311,3 +311,11 @@ def test_a_lock_on_a_part_of_a_sample_leaves_a_plan_or_a_reason(query):
     answer = desk.answer(state)
     assert "the minimum of" not in make_view(desk, answer, state).verdict.text
     assert answer.contributions is not None or "stays short" in answer.said
+
+
+def test_a_headline_says_that_the_others_carry_an_agent_that_joined(network):
+    state = State.read("like=2")
+    answer = network.answer(state)
+    assert answer.contributions[3] == 0
+    carried = "Mill 2 gives nothing, and the others carry it."
+    assert carried in make_view(network, answer, state).verdict.text

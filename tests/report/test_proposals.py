@@ -427,7 +427,7 @@ def test_where_samples_cost_more_for_some_the_cost_is_compared():
 
 
 def test_what_an_agent_can_do_is_offered():
-    assert next(iter(offer_levels(0.1).values())) == "gives all of it"
+    assert next(iter(offer_levels(0.1).values())) == "gives its contribution"
     assert offer_levels(0.1)[0.1] == "gives 10 %" and offer_levels(1.0)[0.0] == "gives nothing"
     assert offer_conditions(1, "ABC") == {
         -1.0: "in any case",
@@ -699,6 +699,19 @@ def test_the_warnings_and_doubts_of_a_plan_are_told():
     waits = dataclasses.replace(proposal, plan=None, settled=False)
     assert judge_shown(waits, found, Scenario(), "stable").tone != "good"
     assert not list(fold_doubts(*lock(0, 500)[:2]))
+
+
+def test_a_headline_names_whose_probability_falls():
+    measured = fit_curves(pilots(), resamples=40)
+    plan = make_plan(measured)
+    changed = apply_scenario(measured, Scenario())
+    proposal = propose_planned(changed, plan, time_limit=60)
+    agent = int(np.argmax(plan.contributions))
+    scenario = Scenario(cut=((agent, 0.25),))
+    found = proposal.check(proposal.put(scenario), 0.95)
+    view = show_proposal(proposal, found, scenario, concept="stable")
+    assert f"The probability falls most for {plan.name(agent)}" in view.verdict.text
+    assert "The required probability is 0.95. Compared with the plan, P(goal)" in read(view)
 
 
 def test_to_give_more_than_enough_is_named_and_no_alarm():

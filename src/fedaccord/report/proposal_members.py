@@ -153,7 +153,7 @@ def offer_levels(level: float) -> dict[float, str]:
 
     level: the part that it gives now.
     """
-    said = {1.0: "gives all of it", 0.0: "gives nothing"}
+    said = {1.0: "gives its contribution", 0.0: "gives nothing"}
     parts = sorted({level, *LEVELS}, reverse=True)
     return {part: said.get(part, f"gives {format_level(part)}") for part in parts}
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.check import Answer, Check
-from fedaccord.check.sentences import describe_carried, describe_hurt, describe_success
+from fedaccord.check.sentences import describe_carried, describe_hurt, describe_success, list_hurt
 from fedaccord.games.chances import Prospects
 from fedaccord.planning.proposals import SMALL, Proposal
 from fedaccord.planning.sentences import describe_defection
@@ -178,7 +178,8 @@ def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark
         return _add_caveats(Mark(said, tone), proposal, found, scenario)
     if found.feasible is Answer.TRUE and proposal.is_kept_plan(found.contributions):
         return _add_caveats(_judge_kept_plan(found, found.prospects), proposal, found, scenario)
-    sure = (describe_success(found, found.prospects), describe_hurt(found))
+    first, *rest = re.split(r"(?<=\.) (?=The required)", describe_success(found, found.prospects))
+    sure = (first, _name_hurt(found), *rest, describe_hurt(found), *_describe_idle(proposal, found))
     verdict = Mark(" ".join(filter(None, sure)), judge_tone(found))
     return _add_caveats(verdict, proposal, found, scenario)
 
@@ -331,6 +332,22 @@ def _judge_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Mark | 
     gave = f"If all give what the plan asks, {sure}." if sure else ""
     said = (mark_kept_verdict(kept).text, gave, *describe_keeping(proposal, found, scenario))
     return Mark(" ".join(filter(None, said)), "bad")
+
+
+def _name_hurt(found: Check) -> str:
+    """Return whose probability falls most against the plan, short enough for a headline."""
+    names = [found.game.name(agent) for agent in list_hurt(found)]
+    return f"The probability falls most for {join_with_and(names)}." if names else ""
+
+
+def _describe_idle(proposal: Proposal, found: Check) -> Iterator[str]:
+    """Return which agents that joined give nothing, and have enough from the others."""
+    changed = proposal.changed
+    first = len(changed.every) - len(changed.scenario.like)
+    idle = (found.contributions == 0) & (found.judged.alone > 0) & (found.judged.short == 0)
+    for place in np.flatnonzero(idle).tolist():
+        if changed.numbers[place] >= first:
+            yield f"{found.game.name(place)} gives nothing, and the others carry it."
 
 
 def _judge_kept_plan(found: Check, prospects: Prospects) -> Mark:
