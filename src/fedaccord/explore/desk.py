@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from fedaccord.check import Check
 from fedaccord.equilibria.solve import solve_all
@@ -171,9 +171,9 @@ class Desk:
 
     def solve_each(self, state: State) -> SolvedGame:
         """Return the optimal, the stable and the envy-free plan of the game that is saved."""
-        answer = self.need_answer(state)
-        game = answer.find_game(answer.put(state), state.keep)
-        return solve_all(cast("Game", game), time_limit=TIME_LIMIT)
+        answer, game = self.need_answer(state)
+        saved = answer.find_game(answer.put(state), state.keep) or game
+        return solve_all(saved, time_limit=TIME_LIMIT)
 
     def _share(self, problem: State) -> CostShares:
         """Return who pays whom for the cheapest plan."""
@@ -192,16 +192,16 @@ class Desk:
 
     def need_game(self, state: State) -> Game:
         """Return the game of a plan, or raise an UnreachableError where there is no plan."""
-        return cast("Game", self.need_answer(state).game)
+        return self.need_answer(state)[1]
 
-    def need_answer(self, state: State) -> Proposal:
-        """Return a plan with its game, or raise an UnreachableError where there is no plan."""
+    def need_answer(self, state: State) -> tuple[Proposal, Game]:
+        """Return a plan and its game, or raise an UnreachableError where there is no plan."""
         answer = self.known(state) or self.answer(state)
         # Of pilots, a plan decides the margins; without it there is no game to solve.
         measured = isinstance(self.subject.basis, Measurement)
         if answer.game is None or (measured and answer.contributions is None):
             raise UnreachableError(answer.said.rstrip(".") or "there is no plan to compare")
-        return answer
+        return answer, answer.game
 
 
 def _need_linear(basis: Basis) -> LinearGame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import Any, TypeVar, cast
@@ -48,20 +48,6 @@ BUTTONS = dict(zip(PLANS, ("Stable", "Optimal", "Envy-free", "With payments"), s
 DARK = {"auto": None, "light": False, "dark": True}
 # Milliseconds in which a slider that moves again makes no new step; steps that an address keeps.
 QUICK, MOST = 1000, 100
-# Tells the server when the visitor goes back or forward; an address keeps its undo and redo. The
-# browser's own undo is for what is typed and not sent yet: it would put old numbers into fields.
-SCRIPT = """<script>
-const address = () => ({ query: location.search, past: [], future: [], ...history.state });
-window.addEventListener("popstate", () => emitEvent("address", address()));
-let typed = null;
-window.addEventListener("input", (event) => { typed = event.target });
-window.addEventListener("change", () => { typed = null }, true);
-window.addEventListener("keydown", (event) => {
-  if (!event.ctrlKey || !"zy".includes(event.key) || event.target === typed) return;
-  event.preventDefault();
-  emitEvent("undo", event.key);
-});
-</script>"""
 
 
 def dress(state: State) -> tuple[ui.dark_mode, ui.element]:
@@ -72,12 +58,16 @@ def dress(state: State) -> tuple[ui.dark_mode, ui.element]:
     ui.add_css(
         f":root{{{declare_colours(0)}}}body.body--dark{{{declare_colours(1)}}}"
         f"@media print{{body.body--dark{{{declare_colours(0)}}}}}"
-        f"body{{font-family:{FONTS}}}.report{{{page_css()}}}"
-        + files("fedaccord.explore").joinpath("look.css").read_text(encoding="utf-8")
+        f"body{{font-family:{FONTS}}}.report{{{page_css()}}}" + read_asset("look.css")
     )
     ui.colors(primary="#2f7f92")
     frame = ui.element("main").classes("app" + " large" * state.large)
     return ui.dark_mode(DARK[state.theme]), frame
+
+
+def read_asset(name: str) -> str:
+    """Return the text of a file of the app."""
+    return files("fedaccord.explore").joinpath(name).read_text(encoding="utf-8")
 
 
 class Visit:
@@ -104,6 +94,7 @@ class Visit:
         self._solving = asyncio.Lock()
         self.renaming = Renaming(desk.subject.words, desk.subject.names)
         self.say = self.renaming.text
+        self._draw = partial(views.draw, renaming=self.renaming)
 
     # What is on the page.
 
@@ -113,7 +104,7 @@ class Visit:
         fault: what is wrong with the address, if anything is.
         """
         self.dark, self.frame = dress(self.state)
-        ui.add_head_html(SCRIPT)
+        ui.add_head_html(f"<script>{read_asset('page.js')}</script>")
         ui.on("address", self._go)
         ui.on_exception(self._fail)
         ui.on("undo", lambda event: self._undo(redo=event.args == "y"))
@@ -371,9 +362,6 @@ class Visit:
                     ui.echart(chart_options(part, self.say, dark=dark)).classes("chart")
         self.body.content = self._draw(parts)
         self.busy.text = self.note
-
-    def _draw(self, parts: Iterable[views.Shown]) -> str:
-        return views.draw(parts, self.renaming)
 
     def _build_members(self, answer: Proposal) -> None:
         state, size = self.state, len(self.desk.subject.names)
