@@ -240,6 +240,13 @@ def round_bounds(minimums: Vector, limits: Vector) -> tuple[Vector, Vector]:
     return np.ceil(minimums - TIDY), np.floor(limits + TIDY)
 
 
+def round_wide_bounds(minimums: Vector, limits: Vector) -> tuple[Vector, Vector]:
+    """Return the same; bounds stay as they are that have no whole number between them."""
+    least, most = round_bounds(minimums, limits)
+    narrow = least > most
+    return np.where(narrow, minimums, least), np.where(narrow, limits, most)
+
+
 def as_numbers(values: ArrayLike | Sequence[Any], what: str) -> NDArray[np.float64]:
     """Turn numbers, Fractions or strings such as "1/3" into floats, or say what is wrong."""
     try:

@@ -137,8 +137,8 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
         (
             "Pilot,Maison,Cas,Taux,But",
             "Its headings in line 1 are 'Pilot', 'Maison', 'Cas', 'Taux', 'But'. Accepted "
-            "headings for the agent: 'agent', .*'hospital'.*; "
-            "for the contribution: 'contribution', ",
+            "headings for the agent: 'agent', .*'hospital'.*; for the contribution: "
+            "'contribution', ",
         ),
         ("pilot,agent,contributoin,x,y", "no column 'contribution': rename 'contributoin' if"),
         ("agent,n,a,b,c", "is a table of contributions, and a table of pilots is needed here"),

@@ -171,7 +171,7 @@ def test_a_goal_out_of_reach_is_told_before_anything_else(table, tmp_path):
 def test_a_probability_that_cannot_be_had_ends_with_one(tmp_path):
     path = two(tmp_path / "p.csv", limit=(900.0, 900.0), validation=200)
     result = run("plan", path, "--probability", "0.999")
-    assert result.code == 1 and "The nearest plan reaches" in result.stdout
+    assert result.code == 1 and "This plan reaches" in result.stdout
 
 
 def test_a_plan_that_misses_the_requested_probability_is_saved_only_when_asked_for(tmp_path):

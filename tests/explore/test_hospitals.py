@@ -160,8 +160,21 @@ def test_a_number_below_zero_is_refused(hospitals):
     tab = hospitals.open()
     tab.touch(".rows [data-agent='0'] input", lambda field: field.send_keys(Keys.CONTROL, "a"))
     tab.touch(".rows [data-agent='0'] input", lambda field: field.send_keys("-50", Keys.ENTER))
-    tab.see("-50 is not a number of 0 or more")
+    tab.see("The contribution of University must be 0 or more; got -50.")
     assert tab.query == ""
+
+
+def test_a_number_that_could_mean_two_things_is_refused(hospitals):
+    tab = hospitals.open("give=0:100")
+    for wrong, said in (
+        ("1.500", 'reads "1.500", which can be 1500 or 1.5: write 1500 or 1.5.'),
+        ("1e99", "must be 1,000,000,000,000,000 or less; got 1e99."),
+    ):
+        keys = (Keys.CONTROL, "a", Keys.NULL, wrong, Keys.ENTER)
+        tab.touch(".rows [data-agent='0'] input", lambda field, k=keys: field.send_keys(*k))
+        tab.see(said)
+        assert tab.query == "give=0:100"
+        tab.until(lambda: tab.numbers()[0] == 100)
 
 
 def test_what_fails_saves_nothing(hospitals):
@@ -191,6 +204,30 @@ def test_undo_redo_and_back(hospitals):
     tab.until(lambda: tab.numbers()[:2] == [100, 1200])
     tab.go("Redo")
     tab.until(lambda: tab.numbers()[:2] == [100, 700])
+
+
+def test_undo_in_a_field_undoes_what_was_sent_or_what_is_typed(hospitals):
+    tab = hospitals.open()
+    field = ".rows [data-agent='0'] input[type=number]"
+
+    def type_it(*keys):
+        tab.touch(field, lambda found: found.send_keys(*keys))
+
+    type_it(Keys.CONTROL, "a", Keys.NULL, "100", Keys.ENTER)
+    tab.until(lambda: tab.query == "give=0%3A100")
+    tab.settle()
+    type_it(Keys.CONTROL, "z")
+    tab.until(lambda: tab.query == "")
+    tab.settle()
+    assert tab.numbers() == [300, 1200, 600]
+    type_it(Keys.CONTROL, "y")
+    tab.until(lambda: tab.query == "give=0%3A100")
+    tab.settle()
+    assert tab.numbers() == [100, 1200, 600]
+    # What is typed and not sent is the field's own.
+    type_it(Keys.END, "7", Keys.CONTROL, "z")
+    assert tab.query == "give=0%3A100"
+    assert tab.numbers()[0] == 100
 
 
 def test_undo_changes_numbers_and_not_what_is_looked_at(hospitals):
@@ -371,6 +408,8 @@ def test_rows_of_members_stay_where_they_are(hospitals):
     tab = hospitals.open("view=members", width=1280, height=900)
     place = "return document.querySelector('.members').getBoundingClientRect().top + scrollY"
     before = tab.browser.run(place)
+    # What is kept free for offers and longer verdicts is no empty band.
+    assert before < 450
     for agent in (1, 2):
         shown = tab.headline
         tab.click(f".member[data-agent='{agent}'] .q-checkbox")

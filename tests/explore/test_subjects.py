@@ -49,6 +49,10 @@ def test_probabilities_follow(pilots):
     tab.write(0, 300)
     tab.until(lambda: "0.95" not in tab.verdict.partition("(")[0])
     assert re.search(r"falls most for Harbour \(from (above )?0\.9\d to 0\.\d\d\)", tab.verdict)
+    tab.open("probability=0.999999&large=True")
+    cut = """const field = document.querySelector('[data-probability] input[type=number]');
+        return field.scrollWidth - field.clientWidth"""
+    assert tab.browser.run(cut) == 0
     tab.open("probability=0.8")
     assert sum(tab.numbers()) < sum(given)
     tab.see("with probability 0.80")
@@ -167,6 +171,20 @@ def test_it_is_said_that_others_carry_a_locked_agent(pilots):
     # A lock on more than the plan asks hurts nobody.
     tab.open("lock=0%3A900")
     assert "carry" not in tab.verdict and "bad" not in tab.browser.run(tone)
+
+
+def test_paper_has_the_caveats_and_the_changes(pilots):
+    tab = pilots.open("lock=0:500&keep=1:1&limit=2:600")
+    changes = "Changed: Harbour is locked at 500; Mill has a limit of 600; Hill keeps its data."
+    assert changes not in tab.text()
+    shown = """return [...document.querySelectorAll('.answer details')]
+        .filter(e => e.getBoundingClientRect().height > 60).map(e => e.innerText)"""
+    assert tab.browser.run(shown) == []
+    tab.browser.show(media="print")
+    details, doubts = tab.browser.run(shown)
+    assert "Hill keeps 1,440" in details and "another random seed" in doubts
+    assert changes in tab.text()
+    tab.browser.show()
 
 
 def test_the_warnings_and_doubts_of_a_plan_are_under_the_verdict(pilots):
@@ -332,13 +350,15 @@ def test_theme_large_type_and_print(pilots):
     tab = pilots.open()
     size = "return parseFloat(getComputedStyle(document.querySelector('.app')).fontSize)"
     before = tab.browser.run(size)
-    sizes = """return ['.answer .verdict p', '.answer .word', '.rows .name'].map(s =>
+    sizes = """return ['.answer .verdict p', '.answer .word', '.rows .name', '.answer summary',
+        '.rows .q-checkbox__inner'].map(s =>
         parseFloat(getComputedStyle(document.querySelector(s)).fontSize))"""
-    verdict, word, name = tab.browser.run(sizes)
+    verdict, word, name, *small = tab.browser.run(sizes)
     tab.go("Large type")
     tab.until(lambda: tab.browser.run(size) > 1.3 * before)
     large = tab.browser.run(sizes)
     assert large[0] > 1.3 * verdict and large[1] > 1.3 * word and large[0] > large[2] > name
+    assert all(now > 1.15 * then for now, then in zip(large[3:], small, strict=True))
     tab.go("Light or dark")
     tab.until(lambda: tab.browser.run("return document.body.classList.contains('body--dark')"))
     assert "theme=dark" in tab.query and "large=True" in tab.query

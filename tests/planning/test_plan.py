@@ -140,7 +140,7 @@ def test_a_small_limit_leaves_less_certainty_and_goals_that_can_be_had():
     lower = plan.measurement.with_goals(np.floor(plan.attainable * 500) / 500)
     lowered = make_plan(lower, judged="measured")
     assert lowered.outcome is Outcome.PLANNED
-    assert "0.95" in plan.verdict and "The nearest plan reaches" in plan.verdict
+    assert "0.95" in plan.verdict and "This plan reaches" in plan.verdict
 
 
 # Which equilibrium.
@@ -353,7 +353,7 @@ def test_where_the_probability_cannot_be_had_not_everything_is_asked_for_its_las
     assert plan.outcome is Outcome.LESS_SURE
     assert plan.contributions.sum() < plan.game.limits.sum()
     assert plan.ceiling.value - 0.015 <= plan.everyone.value <= plan.ceiling.value + 1e-9
-    assert "within the limits" in plan.verdict and "The nearest plan reaches" in plan.verdict
+    assert "within the limits" in plan.verdict and "This plan reaches" in plan.verdict
     assert "If all agents gave all that their limits allow, the probability" in plan.verdict
 
 

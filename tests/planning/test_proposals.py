@@ -218,6 +218,20 @@ def test_an_agent_that_cannot_reach_its_goal_starts_at_its_limit(measured):
     assert proposal.put(Scenario()).tolist() == [40, 0, 0, 0]
 
 
+def test_a_lock_leaves_the_end_of_a_slider_where_it_is(measured):
+    free = propose(Changed(GAME, (0, 1, 2)), GAME, "stable", time_limit=60)
+    limited = GAME.replace(limits=[2400, np.inf, 1800])
+    for game, lock in ((limited, (0, 500.0)), (limited, (2, 600.0)), (GAME, (1, 1000.0))):
+        start = propose(apply_scenario(game, Scenario()), game, "stable", time_limit=60)
+        changed = apply_scenario(game, Scenario(lock=(lock,)))
+        locked = propose(changed, changed.basis, "stable", time_limit=60)
+        _, before = start.list_sliders("give", start.start, [])
+        _, after = locked.list_sliders("give", locked.start, [lock[0]])
+        assert after[lock[0]] == before[lock[0]]
+    _, ends = free.list_sliders("give", np.array([2000.0, 0, 0]), [])
+    assert ends[0] == 2000
+
+
 def test_a_lock_at_a_part_of_a_sample_is_rounded_down(measured):
     lock = float(np.floor(measured.table.limits[0] / 2))
     proposal, _ = propose_for(measured, Scenario(lock=((0, lock + 0.5),)))

@@ -29,6 +29,24 @@ def draw(seed, size):
     return Impasse(benefits, needs, zeros, limits, np.ones(size))
 
 
+def test_a_fixed_part_of_a_sample_has_its_changes_too():
+    frame = {"minimums": [0, 500.5, 0], "limits": [np.inf, 500.5, np.inf]}
+    game = LinearGame([[1, 0.6, 0.7], [0.6, 1, 0.1], [0.7, 0.1, 1]], [1440, 1440, 930], **frame)
+    plan = make_plan(game)
+    assert plan.contributions is None and plan.blocking == (1,)
+    assert [(one.kind, one.old, one.new) for one in plan.changes] == [
+        ("requirement", 1440, 1132),
+        ("limit", 500.5, 1200),
+    ]
+
+
+def test_a_fixed_part_of_a_sample_is_kept_in_a_plan(tmp_path):
+    game = LinearGame([[1, 0.5], [0.5, 1]], [100, 40], minimums=[0, 0.5], limits=[np.inf, 0.5])
+    plan = make_plan(game)
+    assert plan.contributions.tolist() == [100, 0.5] and not plan.whole
+    plan.save_game(tmp_path / "game.json")
+
+
 def has_plan(game):
     found = LinearGame(game.benefits, game.needs, limits=game.limits)
     return solve_stable(found).contributions is not None

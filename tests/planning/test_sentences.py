@@ -122,6 +122,11 @@ def restate(plan, value, probability, outcome, low=None, high=None):
 def test_probabilities_near_one_can_be_told_apart():
     less = restate(plans()[0], 0.9985, 0.999, Outcome.LESS_SURE)
     assert "with probability 0.999. The nearest plan reaches 0.998." in less.verdict
+    cheap = dataclasses.replace(
+        restate(plans()[0], 0.99, 0.99999, Outcome.LESS_SURE), surest=0.99966
+    )
+    both = "This plan reaches 0.99, and the highest probability found is 0.9996."
+    assert both in cheap.verdict and "nearest" not in cheap.verdict
     planned = restate(plans()[0], 0.99905, 0.999, Outcome.PLANNED)
     assert "in a run with probability 0.999." in planned.verdict
     answer = next(iter(answer_questions(less)))[1].text

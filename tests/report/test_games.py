@@ -89,7 +89,9 @@ def test_totals_come_with_their_bounds_and_status() -> None:
 def test_a_solution_is_told_by_its_audit_its_status_and_its_note() -> None:
     found = solution(GAME, "stable", [1, 1], Status.LIMIT, note="Try [b]longer[/b].")
     lines = list(games.describe_solution(found, check(GAME, [1, 1])))
-    assert lines[0].startswith("stable: Feasible but not stable: site A could give 0.5 samples less")
+    assert lines[0].startswith(
+        "stable: Feasible but not stable: site A could give 0.5 samples less"
+    )
     assert lines[1] == f"stable: {Status.LIMIT.value}"
     assert lines[2] == "stable: Try [b]longer[/b]."
     fair = solution(GAME, "envy-free", [1, 1], Status.OPTIMAL)

@@ -12,6 +12,7 @@ from fedaccord.charts import Chart, Line
 from fedaccord.equilibria.result import Status
 from fedaccord.equilibria.solve import solve_all
 from fedaccord.explore.state import State
+from fedaccord.planning.probabilities import Estimate
 from fedaccord.planning.proposals import keep_data, propose, propose_planned
 from fedaccord.planning.what_if import Changed, Scenario, apply_scenario
 from fedaccord.report.games_verdicts import describe_proofs
@@ -21,6 +22,7 @@ from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.plan import list_doubts
 from fedaccord.report.plan_contributions import list_contributions
+from fedaccord.report.proposal_changes import describe_changes
 from fedaccord.report.proposal_members import (
     judge_groups,
     offer_conditions,
@@ -115,13 +117,31 @@ def test_what_fails_saves_nothing(sides):
     }
 
 
-def test_who_could_not_go_alone_has_nothing_to_compare_with():
+def test_who_could_not_go_alone_is_named_as_in_a_plan():
     # University may give 1,300, and would need 1,440 alone.
     game = GAME.replace(limits=[1300, np.inf, np.inf])
     proposal = propose(Changed(game, (0, 1, 2)), game, "stable", time_limit=60)
     found = proposal.check(proposal.start, 0.95)
-    assert "saved" not in dict(list_figures(found, proposal))
+    figures = dict(list_figures(found, proposal))
+    assert figures["alone, in all (an agent has too few)"] == "3,810"
+    assert f"the agents give {figures['saved']} fewer" in make_plan(game).verdict
+    # A sum with a part that is missing is missing too.
+    none = GAME.replace(limits=[0, np.inf, np.inf])
+    empty = propose(Changed(none, (0, 1, 2)), none, "stable", time_limit=60)
+    figures = dict(list_figures(empty.check(empty.start, 0.95), empty))
+    assert figures["alone, in all (an agent cannot go alone)"] == "-" and "saved" not in figures
     assert "Alone it would need 1,440, more than its limit of 1,300" in found.explain(0)
+
+
+def test_no_probability_that_rests_on_pilots_is_certain(monkeypatch):
+    measured = fit_curves(pilots(), resamples=40)
+    plan = make_plan(measured)
+    proposal = propose_planned(Changed(measured, (0, 1, 2, 3)), plan, time_limit=60)
+    found = proposal.check(proposal.start, 0.95)
+    monkeypatch.setattr(type(found.prospects), "everyone", Estimate(1.0, 0.51, 1.0))
+    figures = dict(list_figures(found, proposal))
+    assert figures["P(all reach their goals)"] == "> 0.99"
+    assert figures["its 95 % interval"] == "0.51 to > 0.99"
 
 
 def test_a_proof_is_named_only_where_there_is_one():
@@ -407,7 +427,7 @@ def test_where_samples_cost_more_for_some_the_cost_is_compared():
 
 
 def test_what_an_agent_can_do_is_offered():
-    assert next(iter(offer_levels(0.1).values())) == "gives all of it"
+    assert next(iter(offer_levels(0.1).values())) == "gives its contribution"
     assert offer_levels(0.1)[0.1] == "gives 10 %" and offer_levels(1.0)[0.0] == "gives nothing"
     assert offer_conditions(1, "ABC") == {
         -1.0: "in any case",
@@ -429,6 +449,25 @@ def test_two_proposals_side_by_side(sides):
     assert rows["University"][2] == pytest.approx(300 - 1440)
     # Alone with Rural, University gives all that it needs, and Rural nothing.
     assert rows["University"][1] == pytest.approx(1440)
+
+
+def test_a_page_says_what_was_changed(sides):
+    scenario = State.read(
+        "lock=1:500&goal=0:1200&limit=2:1e999&keep=0:0.5&cut=1:0.25&left=2&like=0"
+    )
+    proposal = propose(apply_scenario(GAME, scenario), GAME, "stable", time_limit=60)
+    said = describe_changes(proposal, scenario.put(only=((0, 1.0),), probability=0.99))
+    assert said == (
+        "Changed: City is locked at 500; Rural has no limit; the requirement of University is "
+        "1,200; City gives 25 % of its contribution; University keeps its data (worth 0.5 of "
+        "shared data); Rural left; University 2 joined; University gives only if City gives; the "
+        "requested probability is 0.99."
+    )
+    plain = propose(apply_scenario(GAME, Scenario()), GAME, "stable", time_limit=60)
+    assert describe_changes(plain, Scenario()) == ""
+    scenario = Scenario(give=((0, 325.0),))
+    found = plain.check(plain.put(scenario), 0.95)
+    assert "Changed: University gives 325." in proposal_page(plain, found, scenario, None).head
 
 
 def test_sides_have_the_names_of_what_differs():
@@ -495,6 +534,30 @@ def test_charts_are_plain_values():
     # A line with two intervals, and a single point.
     assert kinds == ["line", "line", "line", "scatter"]
     assert options["xAxis"]["name"] == "AGENTS" and options["yAxis"]["max"] == 1
+
+
+def test_intervals_of_several_lines_do_not_cover_each_other():
+    ends = {"low": (0.1, 0.2), "high": (0.9, 0.8)}
+    one, two = (Line(name, (0.0, 100.0), (0.5, 0.5), **ends) for name in ("A", "<b>"))
+    detail = Line("A, worst off", (0.0, 100.0), (0.4, 0.4), of="A")
+    long = "runs in which the defector reaches its goal, with 95 % intervals"
+    chart = Chart("c", "Shares", "gives", long, "", (one, detail, two))
+    options = chart_options(chart, dark=False)
+    lines = {line["name"]: line for line in options["series"] if "name" in line}
+    places = {name: [p["value"][0] for p in line["data"]] for name, line in lines.items()}
+    assert places["A"] == places["A, worst off"] and places["A"][0] < 0 < places["<b>"][0]
+    bars = [line["data"][0][0] for line in options["series"] if "name" not in line]
+    assert bars == [*places["A"], *places["<b>"]]
+    assert lines["A"]["color"] == lines["A, worst off"]["color"] != lines["<b>"]["color"]
+    # What was moved says where it belongs, and runs no name.
+    assert lines["<b>"]["data"][1]["tooltip"]["formatter"] == "&lt;b&gt;: 0.5 at 100"
+    assert options["xAxis"]["min"] < places["A"][0] and options["xAxis"]["max"] > 100
+    # The name of an axis has lines that fit a phone.
+    assert max(map(len, options["yAxis"]["name"].split("\n"))) <= 44
+    assert chart_options(Chart("c", "", "x", "y", "", (one,)), dark=True)["series"][0]["data"] == [
+        [0, 0.5],
+        [100, 0.5],
+    ]
 
 
 def test_the_chosen_equilibrium_stands_out():
@@ -568,10 +631,24 @@ def test_an_envy_free_plan_says_that_no_agent_envies_another():
     assert "Coast envies" in parts_html(list(view.parts))
 
 
+def test_envy_that_is_too_close_to_call_is_not_called_none():
+    changed = Changed(GAME, (0, 1, 2))
+    optimal = propose(changed, GAME, "optimal", time_limit=60)
+    found = optimal.check(optimal.start, 0.95)
+    assert found.borderline and not found.envy
+    view = show_proposal(optimal, found, Scenario(), concept="optimal")
+    assert "too close to call" in parts_html(view.parts)
+    assert dict(view.figures)["agents that envy another"] == "too close to call"
+    both = dataclasses.replace(found, envy=((2, 0),))
+    assert dict(list_figures(both, optimal))["agents that envy another"] == (
+        "1, and 1 too close to call"
+    )
+
+
 def test_the_numbers_of_a_state_without_a_plan_say_who_envies_too():
     proposal, found, scenario = lock(1, 200)
     figures = dict(show_proposal(proposal, found, scenario, concept="stable").figures)
-    assert figures == {"samples in all": "2,266.7", "agents that envy another": "1"}
+    assert figures == {"samples in all": "2,266.7", "agent that envies another": "1"}
 
 
 def test_an_optimal_plan_that_is_less_sure_says_so_and_has_no_price():
@@ -624,6 +701,30 @@ def test_the_warnings_and_doubts_of_a_plan_are_told():
     assert not list(fold_doubts(*lock(0, 500)[:2]))
 
 
+def test_a_headline_names_whose_probability_falls():
+    measured = fit_curves(pilots(), resamples=40)
+    plan = make_plan(measured)
+    changed = apply_scenario(measured, Scenario())
+    proposal = propose_planned(changed, plan, time_limit=60)
+    agent = int(np.argmax(plan.contributions))
+    scenario = Scenario(cut=((agent, 0.25),))
+    found = proposal.check(proposal.put(scenario), 0.95)
+    view = show_proposal(proposal, found, scenario, concept="stable")
+    assert f"The probability falls most for {plan.name(agent)}" in view.verdict.text
+    assert "The required probability is 0.95. Compared with the plan, P(goal)" in read(view)
+
+
+def test_to_give_more_than_enough_is_named_and_no_alarm():
+    changed = apply_scenario(GAME, Scenario())
+    proposal, scenario = (
+        propose(changed, GAME, "stable", time_limit=60),
+        Scenario(give=((0, 325.0),)),
+    )
+    found = proposal.check(proposal.put(scenario), 0.95)
+    verdict = show_proposal(proposal, found, scenario, concept="stable").verdict
+    assert "University could give 25 samples less" in verdict.text and verdict.tone == "unsure"
+
+
 def test_a_verdict_has_25_words_and_the_rest_is_folded():
     short = Mark("The plan holds.", "good")
     assert fold_verdict(short, ()) == (short, ())
@@ -633,6 +734,14 @@ def test_a_verdict_has_25_words_and_the_rest_is_folded():
     mark, (fold,) = fold_verdict(Mark(long, "bad"), ())
     assert mark == Mark(f"The plan does not hold: A lacks {lacks}. C left.", "bad")
     assert (fold.summary, fold.parts) == ("Details", (long.removesuffix(" C left."),))
+    # What is left always says why the plan does not hold.
+    less = (
+        "The plan does not hold: every agent reaches its requirement, but A could give 25 samples"
+    )
+    for rest in (", B 17.5 and C 15", " and B 17.5"):
+        said = f"{less} less{rest} and still reach it, whatever the others of them all do."
+        mark, _ = fold_verdict(Mark(said, "unsure"), ())
+        assert mark.text == f"{less} less."
     # A holding plan makes room for what was changed.
     said = "The plan holds: none could give less, and all are content. City left. "
     mark, (fold,) = fold_verdict(Mark(said + "word " * 24 + "end.", "good"), ())

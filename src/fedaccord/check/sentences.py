@@ -303,13 +303,21 @@ def _explain_second_failure(found: Check) -> str:
     return _explain_failure(found) if any(answers[n] is Answer.FALSE for n in others) else ""
 
 
+def list_hurt(found: Check) -> list[int]:
+    """Return the agents whose probability falls by much against the plan, the most first."""
+    if found.plan is None or found.prospects is None:
+        return []
+    before, now = found.plan.satisfied, found.prospects.satisfied
+    order = np.argsort(now - before, kind="stable")[:NAMES].tolist()
+    return [i for i in order if before[i] - now[i] > FALL]
+
+
 def describe_hurt(found: Check) -> str:
     """Return whose probability falls most against the plan; nothing where none falls by much."""
     if found.plan is None or found.prospects is None:
         return ""
     before, now = found.plan.satisfied, found.prospects.satisfied
-    order = np.argsort(now - before, kind="stable")[:NAMES].tolist()
-    hurt = [i for i in order if before[i] - now[i] > FALL]
+    hurt = list_hurt(found)
     ends = [tuple(format_uncertain(float(one[i])) for one in (before, now)) for i in hurt]
     if not hurt:
         return ""

@@ -22,6 +22,12 @@ def has_whole_samples(game: Game) -> bool:
     return game.is_integer or isinstance(game, MeasuredGame)
 
 
+def has_whole_bounds(game: Game) -> bool:
+    """Return whether all limits and minimums are whole numbers, or none."""
+    bounds = np.concatenate([game.minimums, game.limits])
+    return bool((np.isinf(bounds) | (bounds == np.floor(bounds))).all())
+
+
 def round_up(given: Vector) -> Vector:
     """Return contributions rounded up to whole samples."""
     return np.asarray(np.ceil(np.minimum(given - TIDY, given * (1 - TIDY / 1e3))) + 0.0)
@@ -71,7 +77,7 @@ def solve_whole(game: Game, *, concepts: Collection[str], time_limit: float) -> 
 
 def _settle(game: LinearGame, start: Vector) -> Vector:
     """Return the best responses in whole samples, or the start where they do not settle."""
-    if game.size > MOST_SETTLED:
+    if game.size > MOST_SETTLED or not has_whole_bounds(game):
         return start
     integer = game.replace(strategies="integer")
     path = best_response_dynamics(integer, start=start, order="sequential", max_rounds=100)

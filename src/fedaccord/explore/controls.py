@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from fedaccord.errors import InputError
 from fedaccord.explore.state import ADJUSTED, State
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.proposals import Proposal
@@ -58,7 +59,10 @@ class Adjuster:
         known = [n for n in ADJUSTED if n != "goal" or can_change_goals(basis)]
         options = {name: visit.say(self._names[name]) for name in known}
         self._what = ui.toggle(options, value=visit.state.adjust).props("dense no-caps spread")
-        self._what.on("update:model-value", self._adjust)
+        self._what.on(
+            "update:model-value",
+            lambda: visit.step(visit.state.put(adjust=str(self._what.value))),
+        )
         self._place = ui.element("div").classes("rows")
         self.refused = ui.label("").classes("refused").props("role=alert")
         locks = "A locked agent keeps its number, and the plan is made for the rest."
@@ -89,9 +93,6 @@ class Adjuster:
             self.visit.step(self.visit.state)
             self.visit.refuse(say_fault(error).text)
 
-    def _adjust(self) -> None:
-        self.visit.step(self.visit.state.put(adjust=str(self._what.value)))
-
     def show(self, answer: Proposal) -> None:
         """Show the numbers of an answer; the slider under the hand stays where it is."""
         state, changed = self.visit.state, answer.changed
@@ -111,15 +112,11 @@ class Adjuster:
             self._put(place, float(values[place]), float(tops[place]), agent, form)
             self._rows[place][2].value = agent in locked
 
-    def clear(self) -> None:
-        """Take the sliders away, where there is nothing to adjust."""
-        self._made = ("", ())
-        self._place.clear()
-
     def hold(self, size: int) -> None:
         """Keep the sliders where there is no answer, if they are those of this many agents."""
         if self._made[0] != self.visit.state.adjust or len(self._made[1]) != size:
-            self.clear()
+            self._made = ("", ())
+            self._place.clear()
 
     def _build(self, answer: Proposal) -> None:
         self._place.clear()
@@ -143,10 +140,8 @@ class Adjuster:
             lock.props(f'unchecked-icon=lock_open aria-label="lock {quote(name)}"')
             lock.set_visibility(self.visit.state.adjust == "give")
         slider.on("update:model-value", lambda event: self._move(agent, event.args))
-        slider.on(
-            "change", lambda e: self._set(agent, e.args[0], (what, e.args[1])), js_handler=TIMED
-        )
-        field.on("change", lambda event: self._set(agent, event.args))
+        slider.on("change", lambda e: self._set(agent, what, *e.args), js_handler=TIMED)
+        field.on("change", lambda event: self._set(agent, what, event.args))
         lock.on("update:model-value", lambda e: self._lock(agent, e.args), [None])  # the value only
         return slider, field, lock
 
@@ -170,12 +165,13 @@ class Adjuster:
         self._moving = agent
         self.visit.glide(self._change(agent, value))
 
-    def _set(self, agent: int, value: Any, merge: tuple[str, float] | None = None) -> None:
-        self._moving = None
-        number = read_field(value)
-        self.visit.step(self._change(agent, number), merge)
-        if number is None and value not in (None, ""):
-            self.visit.refuse(f"{str(value)[:40]} is not a number of 0 or more.")
+    def _set(self, agent: int, what: str, value: Any, at: float | None = None) -> None:
+        self._moving, one = None, f"the {what.replace('s of ', ' of ', 1)}"
+        try:
+            self.visit.step(self._change(agent, read_field(value, one)), (what, at) if at else None)
+        except InputError as error:
+            self.visit.step(self.visit.state)
+            self.visit.refuse(say_fault(error).text)
 
     def _change(self, agent: int, value: float | None) -> State:
         state = self.visit.state

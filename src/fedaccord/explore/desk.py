@@ -169,8 +169,10 @@ class Desk:
         return self.share(state.problem) if paid and answer.settled else None
 
     def solve_each(self, state: State) -> SolvedGame:
-        """Return the optimal, the stable and the envy-free plan."""
-        return solve_all(self.need_game(state), time_limit=TIME_LIMIT)
+        """Return the optimal, the stable and the envy-free plan of the game that is saved."""
+        answer, game = self.need_answer(state)
+        saved = answer.find_game(answer.put(state), state.keep) or game
+        return solve_all(saved, time_limit=TIME_LIMIT)
 
     def _share(self, problem: State) -> CostShares:
         """Return who pays whom for the cheapest plan."""
@@ -187,12 +189,16 @@ class Desk:
 
     def need_game(self, state: State) -> Game:
         """Return the game of a plan, or raise an UnreachableError where there is no plan."""
+        return self.need_answer(state)[1]
+
+    def need_answer(self, state: State) -> tuple[Proposal, Game]:
+        """Return a plan and its game, or raise an UnreachableError where there is no plan."""
         answer = self.known(state) or self.answer(state)
         # Of pilots, a plan decides the margins; without it there is no game to solve.
         measured = isinstance(self.subject.basis, Measurement)
         if answer.game is None or (measured and answer.contributions is None):
             raise UnreachableError(answer.said.rstrip(".") or "there is no plan to compare")
-        return answer.game
+        return answer, answer.game
 
 
 def _need_linear(basis: Basis) -> LinearGame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import Any, TypeVar, cast
@@ -25,6 +25,7 @@ from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import has_chances
 from fedaccord.report.html import page_css
 from fedaccord.report.live import chart_options, draw_figures, quote, tradeoff_options
+from fedaccord.report.proposal_changes import describe_changes
 from fedaccord.report.proposal_members import MEMBERS, offer_conditions, offer_levels
 from fedaccord.report.proposal_verdicts import fold_verdict, say_fault
 from fedaccord.report.proposals import WAITING, View
@@ -47,14 +48,6 @@ BUTTONS = dict(zip(PLANS, ("Stable", "Optimal", "Envy-free", "With payments"), s
 DARK = {"auto": None, "light": False, "dark": True}
 # Milliseconds in which a slider that moves again makes no new step; steps that an address keeps.
 QUICK, MOST = 1000, 100
-# Tells the server when the visitor goes back or forward; an address keeps its undo and redo. The
-# browser's own undo would change the text of a field that was left.
-SCRIPT = """<script>
-const address = () => ({ query: location.search, past: [], future: [], ...history.state });
-window.addEventListener("popstate", () => emitEvent("address", address()));
-window.addEventListener("keydown", (event) => event.ctrlKey && "zy".includes(event.key) &&
-  event.target.tagName !== "INPUT" && event.preventDefault());
-</script>"""
 
 
 def dress(state: State) -> tuple[ui.dark_mode, ui.element]:
@@ -65,12 +58,16 @@ def dress(state: State) -> tuple[ui.dark_mode, ui.element]:
     ui.add_css(
         f":root{{{declare_colours(0)}}}body.body--dark{{{declare_colours(1)}}}"
         f"@media print{{body.body--dark{{{declare_colours(0)}}}}}"
-        f"body{{font-family:{FONTS}}}.report{{{page_css()}}}"
-        + files("fedaccord.explore").joinpath("look.css").read_text(encoding="utf-8")
+        f"body{{font-family:{FONTS}}}.report{{{page_css()}}}" + read_asset("look.css")
     )
     ui.colors(primary="#2f7f92")
     frame = ui.element("main").classes("app" + " large" * state.large)
     return ui.dark_mode(DARK[state.theme]), frame
+
+
+def read_asset(name: str) -> str:
+    """Return the text of a file of the app."""
+    return files("fedaccord.explore").joinpath(name).read_text(encoding="utf-8")
 
 
 class Visit:
@@ -97,6 +94,7 @@ class Visit:
         self._solving = asyncio.Lock()
         self.renaming = Renaming(desk.subject.words, desk.subject.names)
         self.say = self.renaming.text
+        self._draw = partial(views.draw, renaming=self.renaming)
 
     # What is on the page.
 
@@ -106,10 +104,10 @@ class Visit:
         fault: what is wrong with the address, if anything is.
         """
         self.dark, self.frame = dress(self.state)
-        ui.add_head_html(SCRIPT)
+        ui.add_head_html(f"<script>{read_asset('page.js')}</script>")
         ui.on("address", self._go)
         ui.on_exception(self._fail)
-        ui.keyboard(self._press, ignore=["input"])
+        ui.on("undo", lambda event: self._undo(redo=event.args == "y"))
         with self.frame:
             self._build_bar()
             with ui.element("div").classes("desk"):
@@ -149,6 +147,7 @@ class Visit:
             self.verdict = ui.html("").classes("report answer")
         self.offers = ui.element("div").classes("bar offers")
         self.figures = ui.html("").classes("figures")
+        self.changed = ui.label("").classes("changed")
         self.busy = ui.label("planning …").classes("busy").props("role=status")
 
     def _build_seen(self) -> None:
@@ -234,10 +233,6 @@ class Visit:
         self.offers.clear()
         self.extra.clear()
 
-    def _press(self, event: Any) -> None:
-        if event.action.keydown and event.modifiers.ctrl and event.key in ("z", "y"):
-            self._undo(redo=event.key == "y")
-
     def _choose(self, plan: str) -> None:
         view = "payments" if plan == "payments" else self.state.view
         self.step(self.state.choose(plan).put(view=view))
@@ -252,6 +247,7 @@ class Visit:
     def _keep_other(self) -> None:
         other = self.state.put(other="", view="agents").query or "plan=stable"
         self.step(self.state.put(other=other, view="compare"))
+        ui.notify("This state is kept. Compare shows how others differ from it.")
 
     async def _take(self, kind: str) -> None:
         if self.answer is not None:
@@ -319,6 +315,7 @@ class Visit:
             self._drawn = self.state, answer
             found = views.make_view(self.desk, answer, self.state)
             self.verdict.content = self._draw([found.verdict, *found.folds])
+            self.changed.text = self.say(describe_changes(answer, self.state))
             waits = found is WAITING
             self.frame.classes(**{"add" if waits else "remove": "waits"})
             if not waits:
@@ -365,9 +362,6 @@ class Visit:
                     ui.echart(chart_options(part, self.say, dark=dark)).classes("chart")
         self.body.content = self._draw(parts)
         self.busy.text = self.note
-
-    def _draw(self, parts: Iterable[views.Shown]) -> str:
-        return views.draw(parts, self.renaming)
 
     def _build_members(self, answer: Proposal) -> None:
         state, size = self.state, len(self.desk.subject.names)

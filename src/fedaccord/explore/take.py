@@ -36,7 +36,7 @@ def take_away(desk: Desk, answer: Proposal, state: State, renaming: Renaming, ki
             given = answer.shorten(answer.put(state), desk.asked(state))
             Allocation(given, answer.changed.names).save(path)
         elif kind == "game.json":
-            answer.save_game(path)
+            answer.save_game(path, answer.put(state), state.keep)
         else:
             found, paid = desk.check(answer, state), desk.find_payments(answer, state)
             files = desk.subject.files

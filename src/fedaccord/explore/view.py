@@ -17,10 +17,10 @@ from fedaccord.report import proposal_plans as plans
 from fedaccord.report import proposal_verdicts as verdicts
 from fedaccord.report import proposals
 from fedaccord.report.html import parts_html
-from fedaccord.report.kept import make_kept_section
+from fedaccord.report.kept import NEEDS
 from fedaccord.report.model import Part
 from fedaccord.report.plan_contributions import describe_contributions, list_contributions
-from fedaccord.report.proposal_offers import describe_kept_probability, list_offers
+from fedaccord.report.proposal_offers import list_offers
 from fedaccord.report.proposal_sides import compare_proposals, name_sides
 from fedaccord.report.renaming import Renaming
 
@@ -58,6 +58,8 @@ def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
         yield verdicts.say_fault(verdicts.name_kind(answer.said, state.concept))
     if has_chances(desk.change(state.problem).basis):
         yield plans.MARGINS
+    if answer.kept is not None:
+        yield NEEDS
     yield from plans.explain_plans(found)
     plan = desk.plan(state.stable) if isinstance(desk.subject.basis, Measurement) else None
     if plan is not None and plan.contributions is not None:
@@ -83,9 +85,7 @@ def show_members(desk: Desk, state: State) -> Iterator[Shown]:
     yield from members.warn_of_carried(answer, state)
     yield from members.judge_conditions(answer, found, state)
     yield from members.judge_groups(answer, found, state)
-    if answer.kept is not None:
-        yield from make_kept_section(answer.kept).parts
-        yield from describe_kept_probability(answer, found, state)
+    yield from members.explain_kept(answer, found, state)
 
 
 def show_payments(desk: Desk, state: State) -> Iterator[Shown]:

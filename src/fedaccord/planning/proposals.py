@@ -20,9 +20,10 @@ from fedaccord.errors import InputError
 from fedaccord.games.base import Game
 from fedaccord.games.files import write_game
 from fedaccord.games.kept import KeptData
+from fedaccord.games.kept import keep_data as count_for_goals
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
-from fedaccord.planning.kept import KeptPlan, count_kept, plan_for_kept_data
+from fedaccord.planning.kept import ALMOST, KeptPlan, count_kept, plan_for_kept_data
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.what_if import (
     Changed,
@@ -153,18 +154,6 @@ class Proposal:
         rest = float(more.sum()) + fewer
         return Carried(agents, fewer, rest) if agents and rest > SMALL * self.free.max() else None
 
-    @property
-    def highest_probability(self) -> float | None:
-        """The highest probability that a plan was found to reach, in thousandths, rounded down.
-
-        None where a plan reaches the requested probability, or there is no plan at all.
-        """
-        plan = self.plan
-        if plan is None or plan.outcome is not Outcome.LESS_SURE or plan.surest is None:
-            return None
-        best = math.floor(1000 * plan.surest) / 1000
-        return best if 0 < best < plan.options["probability"] else None
-
     def find_kept_plan(self) -> Vector | None:
         """Return what agents give in a plan for agents that keep data; None where none is known.
 
@@ -174,6 +163,16 @@ class Proposal:
         if given is None:
             return None
         return round_up(given) if counts_whole(self.changed.basis) else np.round(given, 6)
+
+    def is_kept_plan(self, given: Vector) -> bool:
+        """Return whether agents give what all of them agree to if some of them keep data.
+
+        given: what each agent gives.
+        """
+        # The plan of the others alone leaves those short that give nothing.
+        if self.kept is None or self.kept.stable.contributions is None:
+            return False
+        return bool(np.allclose(given, np.asarray(self.find_kept_plan()), rtol=0, atol=1e-6))
 
     def find_costs_of_leaving(self, given: Vector) -> dict[str, float] | None:
         """Return how many samples more each agent gives than with those that left.
@@ -225,9 +224,11 @@ class Proposal:
         alone = self.start if self.game is None else self.game.alone
         alone = np.where(np.isfinite(alone), alone, 1.0)
         if what == "give":
-            limits = np.array(frame["limit"])
-            # A locked agent's limit is its number; its lock can still be moved.
-            limits[np.isin(self.changed.numbers, locked)] = np.inf
+            # A locked agent's limit is its number; its lock can still be moved, as far as before.
+            unlocked = self.changed.unlocked
+            limits = np.array(frame["limit"] if unlocked is None else unlocked)
+            if unlocked is None:
+                limits[np.isin(self.changed.numbers, locked)] = np.inf
             return given, np.where(np.isfinite(limits), limits, np.maximum(alone, given))
         values = frame[what]
         known = np.where(np.isfinite(values), values, 0.0)
@@ -237,17 +238,36 @@ class Proposal:
             return values, np.full(len(values), 0.999)
         return values, np.maximum(1.5 * alone, known)
 
-    def save_game(self, path: Path) -> None:
+    def find_game(self, given: Vector, keep: Numbers = ()) -> Game | None:
+        """Return the game that the plan is for, as it is saved; None where there is none.
+
+        It counts what agents keep, so that its check says the same as the check here.
+
+        given: what each agent gives.
+        keep: what a sample is worth to an agent that keeps it.
+        """
+        # Planning in whole samples only explains why a game over the reals has no plan.
+        explains = self.contributions is None and not has_chances(self.changed.basis)
+        game = self.game if self.plan is None or explains else self.plan.saved_game
+        if not isinstance(game, LinearGame) or not self.changed.find(keep):
+            return game
+        kept = self.hold(game, keep)
+        # An agent that gains nothing by giving has its minimum as its limit.
+        more = given > game.minimums
+        worth = np.where(more, np.minimum(kept.worth, ALMOST), kept.worth)
+        held = np.where(worth > 0, np.maximum(kept.holdings, given), game.limits)
+        return count_for_goals(game, worth, held)
+
+    def save_game(self, path: Path, given: Vector, keep: Numbers = ()) -> None:
         """Write the game that the plan is for, or raise an InputError where there is none.
 
         path: the file, which is replaced.
+        given, keep: as in `find_game`.
         """
-        if self.plan is not None:
-            self.plan.save_game(path)
-        elif self.game is None:
+        game = self.find_game(given, keep)
+        if game is None:
             raise InputError("there is no game to write: a goal is out of reach")
-        else:
-            write_game(self.game, path)
+        write_game(game, path)
 
     def check(self, given: Vector, probability: float, keep: Numbers = ()) -> Check:
         """Return what the check, which trusts no solver, says of contributions.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from fedaccord._checks import Matrix, Vector
+from fedaccord._checks import Matrix, Vector, round_wide_bounds
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, find_needs, predict_accuracies
 from fedaccord.planning.selection import (
@@ -123,7 +123,7 @@ class Impasse:
             box, benefits = subject.table, subject.benefits
             curves, goals = subject.curves, subject.goals
             needs = find_needs(curves, goals)
-        minimums, limits = np.ceil(box.minimums - ROUND), np.floor(box.limits + ROUND)
+        minimums, limits = round_wide_bounds(box.minimums, box.limits)
         patient = not isinstance(subject, LinearGame)
         wants = (curves, goals, margins)
         return cls(benefits, needs, minimums, limits, box.costs, *wants, most, patient)

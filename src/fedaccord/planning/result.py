@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -347,6 +348,19 @@ class Plan(Displayed):
         return None if self.real is None else check(self.game, self.real.values)
 
     @property
+    def highest_probability(self) -> float | None:
+        """The highest probability that a plan was found to reach, rounded down.
+
+        It has three digits, or as many as tell it from certainty. None where a plan reaches the
+        requested probability, or there is no plan at all.
+        """
+        if self.outcome is not Outcome.LESS_SURE or self.surest is None:
+            return None
+        digits = max(3, math.ceil(-math.log10(max(1 - self.surest, 1e-6))))
+        best = math.floor(10**digits * self.surest) / 10**digits
+        return best if 0 < best < self.options["probability"] else None
+
+    @property
     def verdict(self) -> str:
         """The answer in a sentence."""
         from fedaccord.planning.sentences import write_verdict
@@ -374,9 +388,14 @@ class Plan(Displayed):
         """Write GAME.json with the targets of the plan, and all that check and solve need."""
         from fedaccord.games.files import write_game
 
-        # Over whole numbers, so that a check of the plan finds it stable.
+        write_game(self.saved_game, path)
+
+    @property
+    def saved_game(self) -> LinearGame:
+        """The game of the plan as it is saved, over whole numbers if the plan is an equilibrium."""
         game = self.doubted_game
-        write_game(game.replace(strategies="integer") if self.whole else game, path)
+        # So that a check of the plan finds it stable.
+        return game.replace(strategies="integer") if self.whole else game
 
     @property
     def doubted_game(self) -> LinearGame:

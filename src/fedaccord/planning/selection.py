@@ -16,10 +16,10 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linprog
 
-from fedaccord._checks import Indices, Matrix, Vector, frozen, round_bounds
+from fedaccord._checks import Indices, Matrix, Vector, frozen, round_wide_bounds
 from fedaccord.equilibria.linear.best_response import relative_regret
 from fedaccord.equilibria.result import Deadline, Solution, Status
-from fedaccord.equilibria.whole import MOST_SETTLED
+from fedaccord.equilibria.whole import MOST_SETTLED, has_whole_bounds
 from fedaccord.games.linear import LinearGame
 
 # Up to this many agents every set of contributors is tried: 4,096 of them.
@@ -314,8 +314,11 @@ def find_optimal_totals(
 
 
 def round_box(game: LinearGame) -> LinearGame:
-    """Return the game with limits and minimums in whole samples, over the reals."""
-    minimums, limits = round_bounds(game.minimums, game.limits)
+    """Return the game over the reals, with limits and minimums in whole samples.
+
+    An agent that is held to a part of a sample, between two whole numbers, keeps its bounds.
+    """
+    minimums, limits = round_wide_bounds(game.minimums, game.limits)
     changed = (limits != game.limits).any() or (minimums != game.minimums).any()
     if not changed and not game.is_integer:
         return game
@@ -324,7 +327,7 @@ def round_box(game: LinearGame) -> LinearGame:
 
 def is_whole_equilibrium(game: LinearGame, given: Vector) -> bool:
     """Return whether no agent could give even one sample less, or needs one more."""
-    if game.size > MOST_SETTLED:
+    if game.size > MOST_SETTLED or not has_whole_bounds(game):
         return False
     integer = game.replace(strategies="integer")
     wanted = np.maximum(integer.best_responses(given), integer.minimums)

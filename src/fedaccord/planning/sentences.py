@@ -229,7 +229,7 @@ def _describe_less_sure(plan: Plan) -> list[str]:
     limits = " within the limits" if np.isfinite(plan.game.limits).any() else ""
     said = [
         f"No stable plan{limits} lets all agents reach their goals with probability {asked}.",
-        f"The nearest plan reaches {write_everyone(plan)}.",
+        _describe_nearest(plan),
         f"It asks {_describe_asked(plan)}.",
     ]
     if plan.ceiling is not None:
@@ -238,6 +238,14 @@ def _describe_less_sure(plan: Plan) -> list[str]:
             f"{_write_beside(plan, plan.ceiling.value)}."
         )
     return [*said, *_list_attainable(plan)]
+
+
+def _describe_nearest(plan: Plan) -> str:
+    """Return what the plan reaches, and what a plan that takes more samples was found to reach."""
+    reached, highest = write_everyone(plan), plan.highest_probability
+    if highest is None or plan.everyone is None or plan.everyone.value >= highest:
+        return f"The nearest plan reaches {reached}."
+    return f"This plan reaches {reached}, and the highest probability found is {highest:g}."
 
 
 def _list_attainable(plan: Plan) -> list[str]:

@@ -39,6 +39,7 @@ from fedaccord.wording import (
 
 # The most agents that a sentence names.
 NAMED = 6
+HEADING = "If agents keep what they withhold"
 # What the numbers of a game of agents that keep data mean.
 NEEDS = (
     "Agents keep the samples that they do not give, and learn from them. All needs are what agents "
@@ -264,8 +265,7 @@ def show_kept_plan(
 def make_kept_section(found: KeptPlan) -> Section:
     """Return the section that says what agents give if they keep what they withhold."""
     verdict, table = mark_kept_verdict(found), list_kept_plan(found).table("page")
-    heading = "If agents keep what they withhold"
-    return Section(heading, (verdict, table, *describe_kept_plan(found)))
+    return Section(HEADING, (verdict, table, *describe_kept_plan(found)))
 
 
 def add_kept_section(page: Page, found: KeptPlan) -> Page:

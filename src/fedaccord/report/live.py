@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from fedaccord.charts import Chart
+from fedaccord._io.numbers import Marks, read_number
+from fedaccord.charts import Chart, Line
+from fedaccord.errors import InputError
 from fedaccord.planning.result import Plan
 from fedaccord.report.style import COLOURS
 from fedaccord.report.terminal import plain
@@ -16,6 +19,13 @@ from fedaccord.wording import format_amount
 
 # How many places a slider has, more or less.
 PLACES = 400
+# The largest number that is read.
+MOST = 1e15
+# The most letters of a line of an axis' name; and where such a name begins, left of its axis.
+LETTERS = 44
+# The part of the axis that is left free at its ends if lines are moved sideways.
+MARGIN = 0.04
+LEFT = {"align": "left", "padding": [0, 0, 0, -56]}
 
 
 def choose_step(top: float) -> float:
@@ -39,9 +49,13 @@ def chart_options(chart: Chart, say: Callable[[str], str] = str, *, dark: bool) 
     dark: whether the page is dark.
     """
     series: list[dict[str, Any]] = []
-    for n, line in enumerate(chart.lines):
-        colour = COLOURS[f"series-{n % 6 + 1}"][dark]
-        points = [[x, y] for x, y in zip(line.x, line.y, strict=True)]
+    groups = list(dict.fromkeys(line.of or line.name for line in chart.lines))
+    shifts = _shift(chart)
+    for line in chart.lines:
+        # A line that is a detail of another is drawn like it.
+        colour = COLOURS[f"series-{groups.index(line.of or line.name) % 6 + 1}"][dark]
+        shift = shifts.get(line.of or line.name, 0.0)
+        points = [_draw_point(line, x, y, shift) for x, y in zip(line.x, line.y, strict=True)]
         kind = "scatter" if len(points) == 1 else "line"
         series.append(
             {
@@ -53,10 +67,37 @@ def chart_options(chart: Chart, say: Callable[[str], str] = str, *, dark: bool) 
                 "lineStyle": {"type": "dashed" if line.of or line.reference else "solid"},
             }
         )
-        series += _draw_intervals(line.x, line.low, line.high, colour)
-    return _frame(
+        series += _draw_intervals([x + shift for x in line.x], line.low, line.high, colour)
+    options = _frame(
         say(chart.x), say(chart.y), series, dark=dark, most=1.0 if chart.percent else None
     )
+    if shifts:
+        # What is moved beyond the last tick needs no other tick.
+        places = [x for line in chart.lines for x in line.x]
+        low, high = min(places), max(places)
+        room = {"min": low - MARGIN * (high - low), "max": high + MARGIN * (high - low)}
+        labels = {"showMinLabel": False, "showMaxLabel": False}
+        axis = options["xAxis"]
+        axis |= {**room, "axisLabel": {**axis["axisLabel"], **labels}}
+    return options
+
+
+def _shift(chart: Chart) -> dict[str, float]:
+    """Return how far lines move sideways, so that their intervals do not cover each other."""
+    barred = [line.name for line in chart.lines if line.low]
+    places = [x for line in chart.lines for x in line.x]
+    if len(barred) < 2 or min(places) == max(places):
+        return {}
+    step = min(0.01, MARGIN / len(barred)) * (max(places) - min(places))
+    return {name: step * (n - (len(barred) - 1) / 2) for n, name in enumerate(barred)}
+
+
+def _draw_point(line: Line, x: float, y: float, shift: float) -> Any:
+    """Return a point; one that was moved still says where it belongs."""
+    if not shift:
+        return [x, y]
+    said = str(escape(f"{plain(line.name)}: {y:.3g} at {x:g}"))
+    return {"value": [x + shift, y], "tooltip": {"formatter": said}}
 
 
 def _draw_intervals(
@@ -111,19 +152,34 @@ def _frame(
         "scale": True,
         "nameLocation": "middle",
         "axisLabel": {"color": ink},
-        "nameTextStyle": {"color": ink},
+        "nameTextStyle": {"color": ink, "lineHeight": 15},
         "splitLine": {"lineStyle": {"color": grid}},
     }
     names = [one["name"] for one in series if "name" in one]
     top = {} if most is None else {"min": 0, "max": most}
+    # Above the axis and in lines of its own, a name fits any height and any width.
+    below, above = (wrap(name, LETTERS) for name in (x, y))
+    legend = 30 * (len(names) > 1)
+    start = {"nameLocation": "end", "nameTextStyle": {**LEFT, "color": ink, "lineHeight": 15}}
     return {
         "animation": False,
         "textStyle": {"color": ink},
-        "legend": {"top": 0, "textStyle": {"color": ink}, "data": names if len(names) > 1 else []},
-        "tooltip": {"trigger": "item"},
-        "grid": {"left": 70, "right": 24, "top": 40, "bottom": 50},
-        "xAxis": {**axis, "name": x, "nameGap": 28},
-        "yAxis": {**axis, "name": y, "nameGap": 50, **top},
+        "legend": {
+            "top": 0,
+            "type": "scroll",
+            "textStyle": {"color": ink},
+            "data": names if len(names) > 1 else [],
+        },
+        "tooltip": {"trigger": "item", "confine": True},
+        "grid": {
+            "left": 62,
+            "right": 24,
+            "top": legend + 16 * len(above) + 12,
+            "bottom": 34 + 16 * len(below),
+            "outerBoundsMode": "none",
+        },
+        "xAxis": {**axis, "name": "\n".join(below), "nameGap": 28},
+        "yAxis": {**axis, **start, "name": "\n".join(above), "nameGap": 10, **top},
         "series": series,
     }
 
@@ -133,10 +189,17 @@ def quote(name: str) -> str:
     return plain(name).replace('"', "'").replace("\\", "/")
 
 
-def read_field(value: Any) -> float | None:
-    """Return a number of 0 or more; None where the field is empty or holds no such number."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
+def read_field(value: Any, what: str) -> float | None:
+    """Return a number of 0 or more as tables have it, or raise an InputError; None for nothing.
+
+    value: a number, or what was typed.
+    what: what it is, for messages.
+    """
+    if value in (None, ""):
         return None
-    return number if 0 <= number <= 1e15 else None
+    number = value if isinstance(value, int | float) else read_number(str(value), what, Marks())
+    if not number >= 0:
+        raise InputError(f"{what} must be 0 or more; got {str(value)[:40]}")
+    if number > MOST:
+        raise InputError(f"{what} must be {MOST:,.0f} or less; got {str(value)[:40]}")
+    return float(number)

@@ -13,7 +13,9 @@ from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.what_if import Scenario, has_chances
 from fedaccord.report.coalitions import coalitions_page
 from fedaccord.report.groups import make_groups_section
+from fedaccord.report.kept import make_kept_section
 from fedaccord.report.model import Mark, Part, Tone
+from fedaccord.report.proposal_offers import describe_kept_probability
 from fedaccord.report.proposal_plans import TARGET, list_parts
 from fedaccord.report.proposal_verdicts import (
     compare_with_free,
@@ -39,6 +41,9 @@ MEMBERS = (
     "Who takes part, and who defects? The verdict above uses what you choose here. Several agents "
     "may give less together, and an agent may give only if another does."
 )
+
+TAKEN = "The numbers shown are the plan for agents that keep their data: the last column."
+KEPT_PLAN = "What follows is about the plan, and not about the numbers shown."
 
 
 def explain_coalitions(
@@ -125,12 +130,30 @@ def judge_groups(proposal: Proposal, found: Check, scenario: Scenario) -> Iterat
     yield from (verdict, *rest)
 
 
+def explain_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[Part]:
+    """Return what agents do that keep their data, and whether they do it in the numbers shown.
+
+    proposal: the plan, which knows what those agents do.
+    found: what the check says of the numbers that agents give.
+    scenario: what they give in place of the plan's, and who keeps its data.
+    """
+    if proposal.kept is None:
+        return
+    verdict, *parts = make_kept_section(proposal.kept).parts
+    if proposal.is_kept_plan(found.contributions):
+        verdict = Mark(TAKEN, "good")
+    elif scenario.replaces:
+        yield KEPT_PLAN
+    yield from (verdict, *parts)
+    yield from describe_kept_probability(proposal, found, scenario)
+
+
 def offer_levels(level: float) -> dict[float, str]:
     """Return what an agent can do with its contribution, by the part that it gives.
 
     level: the part that it gives now.
     """
-    said = {1.0: "gives all of it", 0.0: "gives nothing"}
+    said = {1.0: "gives its contribution", 0.0: "gives nothing"}
     parts = sorted({level, *LEVELS}, reverse=True)
     return {part: said.get(part, f"gives {format_level(part)}") for part in parts}
 

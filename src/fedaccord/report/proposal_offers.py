@@ -38,7 +38,8 @@ def list_offers(proposal: Proposal, found: Check | None, scenario: Scenario) -> 
     """
     if not proposal.settled:
         return
-    plan, highest = proposal.plan, proposal.highest_probability
+    plan = proposal.plan
+    highest = None if plan is None else plan.highest_probability
     if plan is not None and plan.contributions is None:
         yield from _offer_changes(proposal, plan, scenario)
     if highest is not None:
@@ -81,7 +82,7 @@ def _offer_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Iterato
     given, kept = proposal.find_kept_plan(), proposal.kept
     if given is None or kept is None or kept.stable.contributions is None:
         return
-    if (abs(given - found.contributions) <= 1e-6).all():
+    if proposal.is_kept_plan(found.contributions):
         return
     what = "Take the plan for agents that keep their data"
     sure = _find_probability(proposal, found, scenario)

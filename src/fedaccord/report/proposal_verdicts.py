@@ -9,7 +9,8 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.check import Answer, Check
-from fedaccord.check.sentences import describe_carried, describe_hurt, describe_success
+from fedaccord.check.sentences import describe_carried, describe_hurt, describe_success, list_hurt
+from fedaccord.games.chances import Prospects
 from fedaccord.planning.proposals import SMALL, Proposal
 from fedaccord.planning.sentences import describe_defection
 from fedaccord.planning.what_if import Scenario
@@ -25,6 +26,8 @@ from fedaccord.wording import (
     count,
     count_samples,
     format_amount,
+    format_beside,
+    format_requested,
     format_samples,
     join_with_and,
     lower_first,
@@ -34,7 +37,7 @@ from fedaccord.wording import (
 CHANGED = 4
 # The most words of a verdict, and where a sentence that has more is cut.
 WORDS = 25
-CUTS = ", while |; |: "
+CUTS = "; |, while |((?<=sample less)|(?<=samples less))(, | and )|(?<=The plan holds): "
 # What is said where a number could be misread.
 LOST = "This assumes that an agent loses the samples it withholds."
 HOLDS = "An agent without a limit is assumed to hold as many samples as it would need alone."
@@ -169,8 +172,14 @@ def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark
     if kept := _judge_kept(proposal, found, scenario):
         return kept
     if found.prospects is None:
-        return _add_caveats(Mark(*judge_plan(found)), proposal, found, scenario)
-    sure = (describe_success(found, found.prospects), describe_hurt(found))
+        said, tone = judge_plan(found)
+        # As with pilots, no agent falls short where one could give less.
+        tone = "unsure" if tone == "bad" and found.feasible is Answer.TRUE else tone
+        return _add_caveats(Mark(said, tone), proposal, found, scenario)
+    if found.feasible is Answer.TRUE and proposal.is_kept_plan(found.contributions):
+        return _add_caveats(_judge_kept_plan(found, found.prospects), proposal, found, scenario)
+    first, *rest = re.split(r"(?<=\.) (?=The required)", describe_success(found, found.prospects))
+    sure = (first, _name_hurt(found), *rest, describe_hurt(found), *_describe_idle(proposal, found))
     verdict = Mark(" ".join(filter(None, sure)), judge_tone(found))
     return _add_caveats(verdict, proposal, found, scenario)
 
@@ -323,6 +332,36 @@ def _judge_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Mark | 
     gave = f"If all give what the plan asks, {sure}." if sure else ""
     said = (mark_kept_verdict(kept).text, gave, *describe_keeping(proposal, found, scenario))
     return Mark(" ".join(filter(None, said)), "bad")
+
+
+def _name_hurt(found: Check) -> str:
+    """Return whose probability falls most against the plan, short enough for a headline."""
+    names = [found.game.name(agent) for agent in list_hurt(found)]
+    return f"The probability falls most for {join_with_and(names)}." if names else ""
+
+
+def _describe_idle(proposal: Proposal, found: Check) -> Iterator[str]:
+    """Return which agents that joined give nothing, and have enough from the others."""
+    changed = proposal.changed
+    first = len(changed.every) - len(changed.scenario.like)
+    idle = (found.contributions == 0) & (found.judged.alone > 0) & (found.judged.short == 0)
+    for place in np.flatnonzero(idle).tolist():
+        if changed.numbers[place] >= first:
+            yield f"{found.game.name(place)} gives nothing, and the others carry it."
+
+
+def _judge_kept_plan(found: Check, prospects: Prospects) -> Mark:
+    """Return how sure the plan is that agents agree to if some of them keep data."""
+    sure = format_beside(prospects.everyone.value, found.probability)
+    fails = "sure" in found.failing
+    sure += f" instead of {format_requested(found.probability)}" * fails
+    hurt = describe_hurt(found).replace("with the plan,", "with the plan without kept data,")
+    said = (
+        "This is the stable plan for agents that keep their data.",
+        f"All agents reach their goals with probability {sure}.",
+        hurt,
+    )
+    return Mark(" ".join(filter(None, said)), "unsure" if fails else judge_tone(found))
 
 
 def describe_keeping(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[str]:

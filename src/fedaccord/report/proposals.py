@@ -15,10 +15,11 @@ from fedaccord.report.games import has_costs, list_needs
 from fedaccord.report.games_chances import describe_average
 from fedaccord.report.games_page import check_page
 from fedaccord.report.games_verdicts import answer_envy
-from fedaccord.report.kept import make_kept_section
+from fedaccord.report.kept import HEADING
 from fedaccord.report.model import Fold, Listing, Mark, Page, Part, Section, joined
-from fedaccord.report.proposal_members import describe_conditions, judge_conditions
-from fedaccord.report.proposal_offers import Offer, describe_kept_probability, list_offers
+from fedaccord.report.proposal_changes import describe_changes
+from fedaccord.report.proposal_members import describe_conditions, explain_kept, judge_conditions
+from fedaccord.report.proposal_offers import Offer, list_offers
 from fedaccord.report.proposal_plans import AS_SURE, explain_no_plan
 from fedaccord.report.proposal_verdicts import (
     CHANGED,
@@ -39,6 +40,7 @@ from fedaccord.sharing.result import CostShares
 from fedaccord.wording import (
     count,
     format_amount,
+    format_ends,
     format_percent,
     format_short_probability,
     lower_first,
@@ -47,8 +49,8 @@ from fedaccord.wording import (
 
 # Up to this many agents each have a sentence.
 SENTENCES = 60
-# What a figure is called that is shown in all states.
-ENVIOUS = "agents that envy another"
+# What a figure is called that is shown in all states: of one agent, and else.
+ENVIOUS = "agent that envies another", "agents that envy another"
 LOCKS = "The number of a locked agent is its limit and its minimum in these tables."
 CARRIED = (
     "The safety margins of the others have grown until all agents reach their goals with the "
@@ -112,7 +114,7 @@ def show_proposal(
         locks = (LOCKS,) if scenario.lock and lacks else ()
         said = judge_proposal(proposal, found, scenario).text
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
-        few = (figures[0], *(one for one in figures if one[0] == ENVIOUS))
+        few = (figures[0], *(one for one in figures if one[0] in ENVIOUS))
         parts = (*lacks, *locks, shown, *agents)
         return View(verdict, explain_numbers(proposal), few, parts, folds, offers)
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
@@ -171,30 +173,46 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     """
     total, alone = float(found.contributions.sum()), found.judged.alone
     yield "samples in all", format_amount(total)
-    # What misses a goal saves nothing, and an agent that cannot go alone leaves nothing to compare.
+    # What misses a goal saves nothing.
     fails = found.answers["feasible" if found.prospects is None else "sure"] is Answer.FALSE
     if not fails and alone.sum() > 0:
-        named = f"{name_alone(found.judged.has_margins)}, in all"
-        unlocked = proposal.changed.unlocked
-        if (alone <= (found.game.limits if unlocked is None else unlocked)).all():
-            yield named, format_amount(alone.sum())
+        named, unlocked = (
+            f"{name_alone(found.judged.has_margins)}, in all",
+            proposal.changed.unlocked,
+        )
+        few = (alone > (found.game.limits if unlocked is None else unlocked)).any()
+        if found.judged.empty_handed.any() or not np.isfinite(alone.sum()):
+            # As in a plan's table, a sum with a part that is missing is missing too.
+            yield f"{named} (an agent cannot go alone)", "-"
+        else:
+            yield f"{named}{' (an agent has too few)' * bool(few)}", format_amount(alone.sum())
             dear = has_costs(found.game)
             saved = 1 - found.game.total(found.contributions) / found.game.total(alone)
             yield "saved" + " of the cost" * dear, format_percent(saved)
-        else:
-            shown = format_amount(alone.sum()) if np.isfinite(alone.sum()) else "-"
-            yield f"{named} (an agent has too few)", shown
     if not fails:
         yield from _compare_cost(found, proposal)
     if found.game.size > 1:
-        envious = len({agent for agent, _ in found.judged.envy})
-        yield ENVIOUS, str(envious) if envious else "none"
+        yield _count_envious(found.judged)
     if found.prospects is not None:
         everyone = found.prospects.everyone
-        yield "P(all reach their goals)", format_short_probability(everyone.value)
+        yield "P(all reach their goals)", _shorten(everyone.value)
         if everyone.low is not None and everyone.high is not None:
-            low, high = map(format_short_probability, (everyone.low, everyone.high))
-            yield "its 95 % interval", f"{low} to {high}"
+            ends = format_ends(everyone.low, everyone.high, _shorten).removeprefix("from ")
+            yield "its 95 % interval", ends
+
+
+def _shorten(probability: float) -> str:
+    """Return a probability that rests on pilots: > 0.99 at most, since nothing is certain."""
+    return format_short_probability(min(max(probability, 0.001), 0.999))
+
+
+def _count_envious(found: Check) -> tuple[str, str]:
+    envious = len({agent for agent, _ in found.envy})
+    unclear = len({agent for agent, _ in found.borderline} - {agent for agent, _ in found.envy})
+    if unclear:
+        shown = f"{envious}, and {unclear} too close to call" if envious else "too close to call"
+        return ENVIOUS[1], shown
+    return ENVIOUS[envious != 1], str(envious) if envious else "none"
 
 
 def _compare_cost(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
@@ -258,15 +276,17 @@ def proposal_page(
     if proposal.contributions is not None and np.array_equal(proposal.start, found.contributions):
         agents = count(found.game.size, "agent")
         page = replace(page, title=f"How much each agent should give: a plan for {agents}")
-    page = replace(page, verdict=verdict.text, tone=verdict.tone, head=(*folds, *page.head))
+    changes = tuple(filter(None, [describe_changes(proposal, scenario)]))
+    head = (*folds, *changes, *page.head)
+    page = replace(page, verdict=verdict.text, tone=verdict.tone, head=head)
     if conditions := tuple(describe_conditions(proposal, scenario)):
         follows = judge_conditions(proposal, found, scenario)
         section = Section("Who gives only if another gives", (*conditions, *follows))
         page = replace(page, sections=(*page.sections, section))
     if proposal.kept is not None:
-        section = make_kept_section(proposal.kept)
-        parts = (*section.parts, *describe_kept_probability(proposal, found, scenario))
-        page = replace(page, sections=(*page.sections, replace(section, parts=parts)))
+        parts = tuple(explain_kept(proposal, found, scenario))
+        section = Section(HEADING, parts)
+        page = replace(page, sections=(*page.sections, section))
     if shares is None:
         return page
     paid = NeedRenaming.of(shares.game).page(share_page(shares, files=files))
