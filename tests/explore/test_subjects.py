@@ -123,9 +123,9 @@ def test_a_requirement_is_not_called_a_goal_nor_a_goal_a_requirement(pilots, hos
 def test_a_probability_that_no_plan_has_is_named(pilots):
     tab = pilots.open("probability=0.9999")
     tab.see("There is a plan, but none with the requested probability.")
-    tab.go("Plan for 0.999, the highest probability that a plan was found to reach")
-    tab.until(lambda: tab.query == "probability=0.999")
-    assert "All agents reach their goals with probability 0.999." in tab.headline
+    tab.go("Plan for 0.9996, the highest probability that a plan was found to reach")
+    tab.until(lambda: tab.query == "probability=0.9996")
+    assert "All agents reach their goals with probability 0.9996." in tab.headline
 
 
 def test_the_plan_of_agents_that_keep_data_is_taken_with_its_probability(pilots):

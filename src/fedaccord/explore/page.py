@@ -247,7 +247,6 @@ class Visit:
     def _keep_other(self) -> None:
         other = self.state.put(other="", view="agents").query or "plan=stable"
         self.step(self.state.put(other=other, view="compare"))
-        ui.notify("This state is kept. Compare shows how others differ from it.")
 
     async def _take(self, kind: str) -> None:
         if self.answer is not None:

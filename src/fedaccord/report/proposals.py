@@ -103,7 +103,8 @@ def show_proposal(
     lacks = tuple(explain_no_plan(proposal.plan)) if proposal.settled else ()
     figures, agents = tuple(list_figures(found, proposal)), tuple(show_agents(found))
     verdict = judge_shown(proposal, found, scenario, concept)
-    if not proposal.settled and (verdict.tone == "bad" or proposal.contributions is None):
+    fails = verdict.tone == "bad" or (found.prospects is None and found.stable is Answer.FALSE)
+    if not proposal.settled and (fails or proposal.contributions is None):
         return WAITING
     if shares is not None:
         verdict = judge_payments(shares, scenario)
