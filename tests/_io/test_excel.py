@@ -313,3 +313,48 @@ def test_two_sheets_with_the_same_headings_are_refused_until_one_is_named(tmp_pa
     workbook["Sheet 0"].sheet_state = "hidden"
     workbook.save(path)
     assert len(read_rows(path).cells) == 3
+
+
+@pytest.mark.parametrize(
+    ("area", "load", "said"),
+    [
+        (
+            "E2:E3",
+            Histograms.load,
+            r"the limit of Hill in row 3 .*\(cell E3\) .* the cell above: s",
+        ),
+        ("D2:D3", Histograms.load, r"the need of Hill in row 3 .*\(cell D3\) .* the cell above: s"),
+        ("B2:B3", Histograms.load, r"the count of clear of Hill .*\(cell B3\) .* the cell above: "),
+        ("B3:C3", Histograms.load, r"the count of ill of Hill .*\(cell C3\) .* cell to its left: "),
+        ("B2:C3", Histograms.load, r"the count of clear of Hill .*\(cell B3\) .* the cell above: "),
+    ],
+)
+def test_merged_numbers_are_refused_in_every_column(tmp_path, area, load, said):
+    made = openpyxl.Workbook()
+    for row in (["agent", "clear", "ill", "need", "limit"], ["City", 9, 8, 7, 300]):
+        made.active.append(row)
+    made.active.append(["Hill", 5, 6, 4, 200])
+    made.active.merge_cells(area)
+    made.save(tmp_path / "table.xlsx")
+    with pytest.raises(InputError, match=said + ".*write a number in each"):
+        load(tmp_path / "table.xlsx")
+
+
+@pytest.mark.parametrize("column", ["validation", "limit"])
+def test_what_an_agent_has_one_of_may_be_merged_over_its_own_lines(tmp_path, column):
+    made = openpyxl.Workbook()
+    made.active.append(["agent", "pilot", "contribution", "accuracy", column])
+    for agent in ("City", "Hill"):
+        for pilot in (1, 2):
+            made.active.append([agent, pilot, 100 * pilot, 0.7 + pilot / 10, 500])
+    for area in ("A2:A3", "A4:A5", "E2:E3", "E4:E5"):
+        made.active.merge_cells(area)
+    made.save(tmp_path / "own.xlsx")
+    table = PilotTable.load(tmp_path / "own.xlsx")
+    assert getattr(table, {"limit": "limits"}.get(column, column)).tolist() == [500, 500]
+    made.active.unmerge_cells("E4:E5")
+    made.active.unmerge_cells("E2:E3")
+    made.active.merge_cells("E2:E5")
+    made.save(tmp_path / "all.xlsx")
+    with pytest.raises(InputError, match=rf"the {column} of Hill in row 4 .* merged with the cell"):
+        PilotTable.load(tmp_path / "all.xlsx")

@@ -130,11 +130,15 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
             "^column 4 of .* has no name in line 1, and line 2 has '4' in it: give it a name, or "
             "delete what stands in it$",
         ),
-        ("pilot,agent,n,acurracy,x", "no column 'accuracy': rename 'acurracy' if that is the column"),
+        (
+            "pilot,agent,n,acurracy,x",
+            "no column 'accuracy': rename 'acurracy' if that is the column",
+        ),
         (
             "Pilot,Maison,Cas,Taux,But",
             "Its headings in line 1 are 'Pilot', 'Maison', 'Cas', 'Taux', 'But'. Accepted "
-            "headings for the agent: 'agent', .*'hospital'.*; for the contribution: 'contribution', ",
+            "headings for the agent: 'agent', .*'hospital'.*; for the contribution: "
+            "'contribution', ",
         ),
         ("pilot,agent,contributoin,x,y", "no column 'contribution': rename 'contributoin' if"),
         ("agent,n,a,b,c", "is a table of contributions, and a table of pilots is needed here"),

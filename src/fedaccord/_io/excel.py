@@ -106,14 +106,17 @@ def _refuse_alike(titles: Sequence[str], path: str | Path) -> None:
 
 
 def _fill_merged(sheet: Any, lines: list[int], cells: list[list[str]]) -> None:
-    """Put into empty cells what they are merged with, if it stands above them."""
+    """Put into empty cells what they are merged with."""
     places = {line: place for place, line in enumerate(lines)}
     for area in sheet.merged_cells.ranges:
-        above = cells[places[area.min_row]][area.min_col - 1] if area.min_row in places else ""
-        for line in range(area.min_row + 1, area.max_row + 1):
-            if line in places:
-                cell = cells[places[line]][area.min_col - 1] = Merged()
-                cell.above = above
+        first = (area.min_row, area.min_col)
+        held = cells[places[first[0]]][first[1] - 1] if first[0] in places else ""
+        for line in range(area.min_row, area.max_row + 1):
+            for column in range(area.min_col, area.max_col + 1):
+                if line in places and (line, column) != first:
+                    cell = cells[places[line]][column - 1] = Merged()
+                    below = column == area.min_col
+                    cell.above, cell.beside = (held, "") if below else ("", held)
 
 
 def _note_unseen(

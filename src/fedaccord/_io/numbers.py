@@ -74,10 +74,15 @@ class Date(str):
 
 
 class Merged(str):
-    """An empty cell of a workbook that is merged with one above it."""
+    """An empty cell of a workbook that is merged with another.
 
-    __slots__ = ("above",)
+    above: what the first of the merged cells holds, if it stands in the same column.
+    beside: what it holds, if it stands in a column to the left.
+    """
+
+    __slots__ = ("above", "beside")
     above: str
+    beside: str
 
 
 class Suspicion(str):

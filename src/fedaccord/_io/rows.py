@@ -150,7 +150,7 @@ class Rows:
                 cells[name] = [unescape_formula(cell) for cell in cells[name]]
             if TYPES.get(name) == "name":
                 cells[name] = list(map(clean_name, cells[name]))
-        return Sheet(
+        sheet = Sheet(
             path=self.path,
             lines=self.lines[1:],
             cells=cells,
@@ -159,7 +159,9 @@ class Rows:
             places=places,
             percents=frozenset(percents),
             notes=notes,
-        ).without_total()
+        )
+        sheet.refuse_merged()
+        return sheet.without_total()
 
     def _find_agents(self, places: Mapping[str, int]) -> str | None:
         """Return the column of a proposal that names its agents under a heading of its own.

@@ -17,6 +17,7 @@ from fedaccord._io.numbers import (
     SUPPRESSED,
     Date,
     Marks,
+    Merged,
     find_middle,
     read_number,
     read_share,
@@ -230,6 +231,30 @@ class Sheet:
                     "correct one"
                 )
         return [found.get(agent, otherwise) for agent in agents]
+
+    def refuse_merged(self) -> None:
+        """Refuse numbers that are merged with others: they would count for the first alone.
+
+        What an agent has one of may be merged over its own lines.
+        """
+        owners = self.column("agent")
+        known = (*self.kind.needed, *self.kind.own)
+        for name, cells in self.cells.items():
+            is_read = name in known or self._is_label(name)
+            if not is_read or self.kind.type_of(name) == "name":
+                continue
+            first = 0
+            for row, cell in enumerate(cells):
+                if not isinstance(cell, Merged):
+                    first = row
+                elif cell.beside or (
+                    cell.above and (name not in OWN or owners[row] != owners[first])
+                ):
+                    with_what = "to its left" if cell.beside else "above"
+                    raise InputError(
+                        f"{self.describe(name, row)} is merged with the cell {with_what}: split "
+                        "them, and write a number in each"
+                    )
 
     def without_total(self) -> Sheet:
         """Return the sheet without a last line that sums up the others, or refuse a wrong one."""

@@ -24,7 +24,7 @@ from fedaccord._checks import (
     frozen,
 )
 from fedaccord._io.kinds import FAILED, OWN, PILOTS, has_no_counts
-from fedaccord._io.numbers import Merged, Suspicion
+from fedaccord._io.numbers import Suspicion
 from fedaccord._io.rows import Rows
 from fedaccord._io.sheet import Sheet
 from fedaccord._io.table import read_rows
@@ -400,11 +400,6 @@ def _read_runs(
             )
         rows[pilot, agent] = row
         place = places[0][pilot], places[1][agent]
-        for name in ("contribution", "accuracy"):
-            cell = sheet.column(name)[row]
-            if isinstance(cell, Merged) and cell.above:
-                why = "is merged with the cell above: split them, and write a number in each"
-                raise InputError(f"{sheet.describe(name, row)} {why}")
         if not contribution:
             what = sheet.describe("contribution", row)
             raise InputError(f"{what} is empty: write 0 if the agent gave nothing")
