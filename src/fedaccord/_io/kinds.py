@@ -78,7 +78,20 @@ NO_LABELS = frozenset(
         *("postcode", "postal code", "zip", "zip code", "plz"),
     )
 )
-NO_LABEL = re.compile(r"(?:nummer|\bnumber|\bnr|\bid|datum|\bdate)\.?$")
+NO_LABEL = re.compile(r"(?:nummer|\bnumber|\bnr|\bid|datum|\bdate)\.?$|unnamed: ?[0-9]+$")
+# Headings of samples that have no label, and of those that other columns count already.
+UNLABELLED = re.compile(r"(?:un|not |non ?)label?led$|(?:without|ohne) label$")
+AGAIN = re.compile(r"(?:of which|of these|of those|thereof|davon|darunter)\b")
+# A name of shares in per cent, unlike ">50 % stenosis".
+PERCENT = re.compile(r"(?:^|[^0-9\s])\s*%|\b(?:in per ?cent|in prozent|pct\.?)$", re.IGNORECASE)
+# Words that are one letter off a heading of four letters, and can be labels.
+NO_SLIPS = frozenset(
+    (
+        *("goat", "gout", "coal", "goals", "cyst", "cast", "coat", "coast", "most", "host", "post"),
+        *("costa", "lost", "seed", "weed", "feed", "reed", "deed", "knead", "need", "mint", "mine"),
+        *("mind", "mini", "mix", "boat", "lime", "viel", "spiel", "tiel", "kiel"),
+    )
+)
 # The shortest heading of which others are likely misspellings: "goat" is a label, and no goal.
 LEAST_LETTERS = 4
 # Columns of numbers of samples or of prices, and what a heading may say of that besides: what is
@@ -186,6 +199,33 @@ MEMBERS = TableKind(
     "'fedaccord pilots {path}' reads it",
     also={"limit": SYNONYMS["count"][1:]},
 )
+
+
+def find_near_miss(heading: str, among: Iterable[str]) -> str | None:
+    """Return the column whose own name is one letter off a heading, or two that are swapped.
+
+    So short a word may also be a label that looks like the name of a column.
+
+    heading: what a table has.
+    among: the columns that it may mean.
+    """
+    word = simplify(heading)
+    if word in NO_SLIPS:
+        return None
+    return next((column for column in among if _is_one_off(word, column)), None)
+
+
+def _is_one_off(one: str, other: str) -> bool:
+    """Return whether one edit turns a word into another, that keeps the first letter."""
+    if one[:1] != other[:1] or one == other:
+        return False
+    if sorted(one) == sorted(other):
+        return sum(a != b for a, b in zip(one, other, strict=True)) == 2
+    if len(one) == len(other):
+        return sum(a != b for a, b in zip(one, other, strict=True)) == 1
+    short, long = sorted((one, other), key=len)
+    dropped = (long[:n] + long[n + 1 :] for n in range(len(long)))
+    return len(long) == len(short) + 1 and short in dropped
 
 
 def has_no_counts(heading: str) -> bool:

@@ -310,11 +310,16 @@ class Rows:
             where = f"{self.unit} {line} of {self.path}"
             said = [(place, cell) for place, cell in enumerate(row) if cell]
             place, text = said[0]
-            # An agent may stand alone in its line, and then it has no samples.
             stray = place != agent or kind is PILOTS or NOTE.match(text)
             is_text = re.search(r"[^\W0-9]", text) and not is_total(text)
-            if len(said) == 1 < len(places) and stray and is_text and not text.startswith("#"):
+            alone = len(said) == 1 < len(places) and is_text and not text.startswith("#")
+            if alone and stray:
                 raise InputError(f"{where} looks like a note: delete it")
+            if alone and kind is HISTOGRAMS:
+                raise InputError(
+                    f"{where} has the name {shorten(text)!r} and no number: delete it if it is a "
+                    "note, or write 0 in its empty cells if it is an agent without samples"
+                )
             if len(said) == 1 < len(places) and kind is PROPOSAL and _is_long(text):
                 raise InputError(
                     f"{where} looks like a note: delete it, or fill in the missing cells"
