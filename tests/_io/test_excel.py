@@ -92,7 +92,7 @@ def test_a_stray_cell_to_the_right_is_named(tmp_path):
 
 
 def test_the_first_sheet_is_read_unless_another_is_named(tmp_path):
-    other = [["contribution", "agent"], [9, "x"]]
+    other = [["contribution", "agent", "reserve"], [9, "x", 0]]
     path = book(tmp_path, [["agent", "contribution"], ["a", 5]], other)
     found = Allocation.load(path)
     assert found.agents == ("a",)
@@ -305,7 +305,7 @@ def test_a_workbook_with_any_byte_changed_is_read_or_refused(tmp_path: Path) -> 
 def test_two_sheets_with_the_same_headings_are_refused_until_one_is_named(tmp_path):
     final = [[" agent", "FLU", "ok"], ["a", 4, 5], ["b", 5, 6]]
     path = book(tmp_path, [["agent", "flu", "ok"], ["a", 1, 2]], [["notes"], ["x"]], final)
-    said = r"the sheets 'Sheet 0' and 'Sheet 2' of .* have the same headings: .* --sheet 'Sheet 2'$"
+    said = r"the sheets 'Sheet 0' and 'Sheet 2' of .* have the same columns: .* --sheet 'Sheet 2'$"
     with pytest.raises(InputError, match=said):
         read_rows(path)
     assert len(read_rows(path, sheet="Sheet 2").cells) == 3
@@ -358,3 +358,51 @@ def test_what_an_agent_has_one_of_may_be_merged_over_its_own_lines(tmp_path, col
     made.save(tmp_path / "all.xlsx")
     with pytest.raises(InputError, match=rf"the {column} of Hill in row 4 .* merged with the cell"):
         PilotTable.load(tmp_path / "all.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "said"),
+    [
+        (
+            1_500_000,
+            "#,##0,",
+            "is 1500000, and .* in thousands or millions, with the format #,##0,",
+        ),
+        (1_500_000, '0.0,,"M"', "is 1500000, and .* in thousands or millions"),
+        (2, "0.000", "is 2, and the spreadsheet shows it like thousands, with the format 0.000: g"),
+    ],
+)
+def test_a_number_that_is_shown_as_another_is_refused(tmp_path, value, code, said):
+    path = book(tmp_path, [["agent", "clear", "ill"], ["a", 4, 5], ["b", value, 6]])
+    made = openpyxl.load_workbook(path)
+    made.active["B3"].number_format = code
+    made.save(path)
+    with pytest.raises(InputError, match=rf"clear of b in row 3 .*\(cell B3\) {said}"):
+        Histograms.load(path)
+
+
+@pytest.mark.parametrize(
+    "code", ["#,##0", "0", "#,##0.00", '_-* #,##0.00 "€"_-', '#,##0 "a, b"', "0.00", "[Red]#,##0"]
+)
+def test_a_number_may_be_shown_with_signs(tmp_path, code):
+    path = book(tmp_path, [["agent", "clear", "ill"], ["a", 4, 5], ["b", 1500, 6]])
+    made = openpyxl.load_workbook(path)
+    made.active["B3"].number_format = code
+    made.save(path)
+    assert Histograms.load(path).counts[1].tolist() == [1500, 6]
+
+
+def test_an_accuracy_may_have_three_decimals(tmp_path):
+    path = book(tmp_path, PILOTS)
+    made = openpyxl.load_workbook(path)
+    for row in range(2, 7):
+        made.active.cell(row, 4).number_format = "0.000"
+    made.save(path)
+    assert PilotTable.load(path).accuracies[0, 0] == 0.871
+
+
+def test_sheets_with_other_words_for_the_same_columns_are_refused(tmp_path):
+    one = [["agent", "contribution"], ["a", 1500]]
+    other = [["cases", "hospital"], [1200, "a"]]
+    with pytest.raises(InputError, match=r"'Sheet 0' and 'Sheet 1' .* have the same columns"):
+        Allocation.load(book(tmp_path, one, other))

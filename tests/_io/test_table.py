@@ -702,3 +702,32 @@ def test_thousands_and_per_mille_are_refused_with_the_number_to_write(tmp_path, 
     sheet = sheet_of(tmp_path, f"pilot,agent,contribution,accuracy\n1,A,{cells}\n")
     with pytest.raises(InputError, match=said):
         [sheet.numbers(name) for name in ("contribution", "accuracy")]
+
+
+def test_a_comma_in_a_contribution_is_no_reserve(tmp_path):
+    text = "agent,contribution,reserve\nN,1,340\nHill,340,\nMill,905,\n"
+    said = (
+        "^line 2 of .* has 1 and 340 next to each other, which can be 1340: write 1340 if .* 0 wh"
+    )
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, text, PROPOSAL)
+    for honest in (text.replace(",\n", ",0\n"), text.replace("340\n", "34\n", 1)):
+        assert sheet_of(tmp_path, honest, PROPOSAL).number("contribution", 0) == 1
+    assert len(sheet_of(tmp_path, text.replace(",", ";"), PROPOSAL).lines) == 3
+
+
+@pytest.mark.parametrize("text", ["nr,cases\n2,5\n1,6\n", "id,cases\n70,5\n12,6\n"])
+def test_numbers_of_agents_in_another_order_are_refused(tmp_path, text):
+    said = "has no names of agents, and the numbers in the column .* are not in order: sort the"
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, text, PROPOSAL)
+    heads, *lines = text.splitlines()
+    ordered = "\n".join([heads, *reversed(lines)]) + "\n"
+    assert sheet_of(tmp_path, ordered, PROPOSAL).numbers("contribution") == [6, 5]
+
+
+def test_fewer_than_none_is_no_count(tmp_path):
+    sheet = sheet_of(tmp_path, "agent,ill,well\nA,<0,2\nB,<1,≤0\n", HISTOGRAMS)
+    with pytest.raises(InputError, match='reads "<0"'):
+        sheet.numbers("ill", suppressed=True)
+    assert sheet.numbers("well", suppressed=True) == [2, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import warnings
 import zipfile
@@ -16,7 +17,7 @@ from xml.etree.ElementTree import ParseError
 
 from fedaccord._checks import suggest
 from fedaccord._io.files import replacing
-from fedaccord._io.numbers import Date, Exact, Merged, Suspicion
+from fedaccord._io.numbers import Date, Exact, Merged, Shown, Suspicion
 from fedaccord._io.rows import MOST_ABOVE
 from fedaccord._io.sheet import name_cell
 from fedaccord._lazy import imported
@@ -27,6 +28,11 @@ from fedaccord.wording import join_with_and, pluralize
 NARROWEST, WIDEST = 10, 60
 # How many rows a note names that are struck through.
 MOST_NAMED = 5
+# What a format of numbers has besides their digits: texts, colours, and room for signs. Commas
+# behind the last digit divide by thousands; with three decimals 2 is shown as 2.000.
+UNSHOWN = re.compile(r'"[^"]*"|\[[^\]]*\]|[\\_*].')
+SCALING = re.compile(r"[0#?],+(?![0#?,])")
+THOUSANDTHS = re.compile(r"\.0{3}(?![0#?])")
 # What a workbook of a table has far less of: a few kilobytes can unpack to cells for hours.
 MOST_BYTES, MOST_CELLS, MOST_PLACES = 64 * 2**20, 300_000, 10**6
 
@@ -96,11 +102,11 @@ def read_workbook(
 
 
 def _refuse_alike(titles: Sequence[str], path: str | Path) -> None:
-    """Refuse several sheets with the same headings, of which any could be meant."""
+    """Refuse several sheets with the same columns, of which any could be meant."""
     if len(titles) > 1:
         raise InputError(
             f"the sheets {join_with_and([repr(title) for title in titles])} of {path} have the "
-            "same headings: hide or delete all but one, or name one, as --sheet "
+            "same columns: hide or delete all but one, or name one, as --sheet "
             f"{shlex.quote(titles[-1])}"
         )
 
@@ -219,11 +225,27 @@ def _read_cell(cell: Any, formulas: Any, path: str | Path) -> str:
         return f"{Decimal(repr(float(value))).scaleb(2).normalize():f} %"
     if isinstance(value, int | float):
         whole = float(value).is_integer() and abs(value) < 2**53
-        return Exact(int(value) if whole else repr(float(value)))
+        text = str(int(value)) if whole else repr(float(value))
+        return _mark_shown(text, cell.number_format) or Exact(text)
     if isinstance(value, date | time):
         # A date is kept with the time of midnight.
         return Date(str(value).removesuffix(" 00:00:00"))
     return str(value).strip()
+
+
+def _mark_shown(text: str, code: str) -> Shown | None:
+    """Return a number that its cell shows as another; nothing if it shows the number.
+
+    text: the number.
+    code: the format of its cell.
+    """
+    plain = UNSHOWN.sub("", code.split(";")[0])
+    scaled = SCALING.search(plain) is not None
+    if text == "0" or not (scaled or THOUSANDTHS.search(plain)):
+        return None
+    shown = Shown(text)
+    shown.code, shown.scaled = code, scaled
+    return shown
 
 
 def write_workbook(

@@ -27,7 +27,7 @@ DECIMAL = re.compile(
     r"[+-]?(?:[0-9]+(?P<mark>[.,])[0-9]*|(?P<bare>[.,])[0-9]+)(?:[eE][+-]?[0-9]+)?"
 )
 # A count that was withheld because it is small, as <11.
-SUPPRESSED = re.compile(r"(<=|<|≤)\s*([0-9]{1,6})\*?")
+SUPPRESSED = re.compile(r"(<=|≤|<(?!=|\s*0+\*?$))\s*([0-9]{1,6})\*?")
 # A bound on a count in words.
 SAID_BOUND = re.compile(
     r"(?:(?P<below>unter|under|below|less than|fewer than|weniger als)"
@@ -65,6 +65,18 @@ class Exact(str):
     """A number that a workbook holds as such, so that its text can mean one thing only."""
 
     __slots__ = ()
+
+
+class Shown(Exact):
+    """A number that a workbook shows so that it looks like another.
+
+    code: how the cell is shown.
+    scaled: whether it is shown in thousands or millions; if not, with three decimals.
+    """
+
+    __slots__ = ("code", "scaled")
+    code: str
+    scaled: bool
 
 
 class Date(str):

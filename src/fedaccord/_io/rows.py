@@ -9,8 +9,17 @@ from itertools import pairwise
 from typing import NoReturn
 
 from fedaccord._checks import clean_name, find_closest
-from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS, PROPOSAL, TYPES, TableKind, simplify
-from fedaccord._io.numbers import Merged, shorten
+from fedaccord._io.kinds import (
+    HISTOGRAMS,
+    MEMBERS,
+    PILOTS,
+    PROPOSAL,
+    TYPES,
+    TableKind,
+    has_no_counts,
+    simplify,
+)
+from fedaccord._io.numbers import PLAIN, Merged, shorten
 from fedaccord._io.sheet import Sheet, is_total, name_cell
 from fedaccord._io.writing import unescape_formula
 from fedaccord.errors import InputError
@@ -132,9 +141,13 @@ class Rows:
         """Return the columns of one table, whose kind is right."""
         places, percents, renamed = _find_columns(self, kind)
         self._check_widths()
+        if kind is PROPOSAL:
+            self._refuse_halves(places["contribution"])
         if kind is PROPOSAL and (heading := self._find_agents(places)):
             places["agent"] = places.pop(heading)
             renamed.append(f"the column {heading!r} is read as agent")
+        if kind is PROPOSAL and "agent" not in places:
+            self._refuse_numbered(places)
         self._check_strays(kind, places)
         notes = list(self.notes)
         if renamed:
@@ -182,6 +195,46 @@ class Rows:
                 "the column with the names of the agents 'agent', and delete other texts"
             )
         return named[0] if named else None
+
+    def _refuse_halves(self, place: int) -> None:
+        """Refuse contributions such as 1,340 that a comma has split into two cells.
+
+        The second half then stands in a column that is empty where numbers are small.
+
+        place: where the contributions stand.
+        """
+        pairs = [row[place : place + 2] for row in self.cells[1:] if len(row) > place + 1]
+        filled = [pair for pair in pairs if pair[1]]
+        is_split = 0 < len(filled) < len(pairs) and all(map(_is_split, filled))
+        if self.separator == "," and self.unit == "line" and is_split:
+            row = next(n for n, cells in enumerate(self.cells) if n and cells[place + 1])
+            one, other = filled[0]
+            heading = self.cells[0][place + 1]
+            raise InputError(
+                f"line {self.lines[row]} of {self.path} has {one} and {other} next to each other, "
+                f"which can be {one}{other}: write {one}{other} if that is meant, or fill in the "
+                f"whole column {heading!r}, with 0 where there is nothing"
+            )
+
+    def _refuse_numbered(self, places: Mapping[str, int]) -> None:
+        """Refuse a proposal without names whose lines have numbers in another order.
+
+        places: where each column stands.
+        """
+        for name, place in places.items():
+            cells = [row[place] for row in self.cells[1:]]
+            if name in (*PROPOSAL.needed, *PROPOSAL.own) or not all(map(PLAIN.fullmatch, cells)):
+                continue
+            found = list(map(int, cells))
+            counted = any(sorted(found) == [*range(n, n + len(found))] for n in (0, 1))
+            if (counted or (has_no_counts(name) and _are_different(cells))) and found != sorted(
+                found
+            ):
+                raise InputError(
+                    f"{self.path} has no names of agents, and the numbers in the column {name!r} "
+                    f"are not in order: sort the {self.unit}s by them, or add a column 'agent' "
+                    "with the names"
+                )
 
     def _note_unread(self, kind: TableKind, places: Mapping[str, int]) -> list[str]:
         """Return notes on columns that are not read; refuse one that is likely misspelt.
@@ -346,6 +399,12 @@ class Rows:
         return "delete the cells without a heading"
 
 
+def _is_split(pair: Sequence[str]) -> bool:
+    """Return whether two cells can be the halves of a number with a comma between thousands."""
+    one, other = pair
+    return bool(re.fullmatch("[1-9][0-9]{0,2}", one) and re.fullmatch("[0-9]{3}", other))
+
+
 def _are_different(names: Sequence[str]) -> bool:
     return len(set(names)) == len(names)
 
@@ -457,6 +516,9 @@ def _is_above_headings(row: list[str], below: Sequence[str] = ()) -> bool:
 
 
 def find_headings(cells: list[list[str]]) -> list[str]:
-    """Return the headings of a table of ours, perhaps below a title; none of any other cells."""
+    """Return the columns of a table of ours, perhaps below a title; none of any other cells."""
     table = Rows("", [0] * len(cells), cells).without_title()
-    return [] if table.kind is None else _fold_heads(table.cells[0])
+    if (kind := table.kind) is None:
+        return []
+    heads = filter(None, _fold_heads(table.cells[0]))
+    return [kind.title, *sorted(kind.find_column(head) or head for head in heads)]

@@ -18,6 +18,7 @@ from fedaccord._io.numbers import (
     Date,
     Marks,
     Merged,
+    Shown,
     find_middle,
     read_number,
     read_share,
@@ -131,6 +132,13 @@ class Sheet:
             raise InputError(
                 f"{self.describe(name, row)} is a date, {text}: format the cell as a number and "
                 "type the number again"
+            )
+        if isinstance(text, Shown) and kind != "share" and (text.scaled or kind == "count"):
+            how = "in thousands or millions" if text.scaled else "like thousands"
+            raise InputError(
+                f"{self.describe(name, row)} is {text}, and the spreadsheet shows it {how}, with "
+                f"the format {text.code}: give the column the format General, and check the "
+                "number"
             )
         if kind == "share":
             return self._read_share(name, row)
