@@ -406,3 +406,24 @@ def test_sheets_with_other_words_for_the_same_columns_are_refused(tmp_path):
     other = [["cases", "hospital"], [1200, "a"]]
     with pytest.raises(InputError, match=r"'Sheet 0' and 'Sheet 1' .* have the same columns"):
         Allocation.load(book(tmp_path, one, other))
+
+
+def test_a_formula_may_have_an_empty_text_for_its_value(tmp_path):
+    path = book(tmp_path, [["agent", "clear", "ill"], ["a", 4, 5], ["b", "=A1", 6]])
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    parts[sheet] = parts[sheet].replace(b'<c r="B3">', b'<c r="B3" t="str">')
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert Histograms.load(path).counts.tolist() == [[4, 5], [0, 6]]
+
+
+def test_a_sheet_with_a_chart_that_cannot_be_read_is_named(tmp_path):
+    path = book(tmp_path, PILOTS)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("xl/chartsheets/sheet1.xml", "<chartsheet/>")
+        archive.writestr("xl/worksheets/sheet1.xml", "<worksheet")
+    with pytest.raises(InputError, match="delete the sheet that has only a chart, or save the tab"):
+        PilotTable.load(path)

@@ -731,3 +731,32 @@ def test_fewer_than_none_is_no_count(tmp_path):
     with pytest.raises(InputError, match='reads "<0"'):
         sheet.numbers("ill", suppressed=True)
     assert sheet.numbers("well", suppressed=True) == [2, 0]
+
+
+def test_a_title_with_as_many_cells_as_the_headings_is_named(tmp_path):
+    text = "Network of the north, March 2026\nagent,contribution\nN,5\n"
+    with pytest.raises(InputError, match=r"^the headings of .* are in line 2: delete line 1$"):
+        sheet_of(tmp_path, text, PROPOSAL)
+    with pytest.raises(
+        InputError, match=r"^the headings of .* are in line 3: delete lines 1 to 2$"
+    ):
+        sheet_of(tmp_path, "Version,2\n" + text, PROPOSAL)
+
+
+def test_a_line_that_names_another_separator_is_named(tmp_path):
+    with pytest.raises(
+        InputError, match=r"^line 1 of .* says that ';' separates .* commas do: del"
+    ):
+        sheet_of(tmp_path, "sep=;\n" + CITY, PILOTS)
+
+
+def test_a_cell_that_is_too_long_is_named_by_its_line(tmp_path):
+    with pytest.raises(InputError, match=r"^line 3 of .* is not CSV \(field larger than .*correct"):
+        sheet_of(tmp_path, CITY + f'2,"{"x" * 300_000}",1,0.5\n', PILOTS)
+
+
+def test_bytes_with_the_name_of_a_workbook_are_none(tmp_path):
+    path = tmp_path / "table.xlsx"
+    path.write_bytes(bytes(range(256)))
+    with pytest.raises(InputError, match="is not a workbook, whatever its name: save the table ag"):
+        read_rows(path)

@@ -107,7 +107,10 @@ def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
         ("agent,a,b\nx,2,-1400\n", r"count of b of x in line 2 of .* is negative \(-1400\): give"),
         ("agent,label,count\nx,b,-1\n", r"count of b of x in line 2 of .* is negative \(-1\)"),
         ("agent,a,need\nx,2,-3\n", r"need of x in line 2 of .* is negative \(-3\)"),
-        ("agent,a\nx,1-10\n", "of x in line 2 .*1-10.: a range cannot be used; write one number"),
+        (
+            "agent,a\nx,1-10\n",
+            "of x in line 2 .*1-10.: write <11 if the count is withheld because it is small, or",
+        ),
         ("agent,label,count\nx,a,2\nx,,3\n", "line 3 .* names no label"),
         ("agent,a\nx,many\n", "count of a of x in line 2.*many"),
         ("agent,a,b\nx,0,\n", "no agent has samples"),
@@ -535,7 +538,7 @@ C,150,100,250,700,{3}
     ("name", "cells", "said"),
     [
         ("ill", (900, 1450, 1050), "sum of 'flu', 'burn' and 'break' for every agent: delete it"),
-        ("studies", (2390, 1800, 1205), "sum of the others, but for 1 % for every agent: delete"),
+        ("studies", (2390, 1800, 1205), "sum of the others but for 1 % for every agent: delete"),
     ],
 )
 def test_a_label_that_is_the_sum_of_some_is_refused(
@@ -587,3 +590,42 @@ def test_a_total_that_is_off_by_a_hundredth_is_refused_or_doubted(tmp_path: Path
         if isinstance(note, Suspicion)
     ]
     assert "but for 1 %: delete it if it is a total" in doubt
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("1-10", "write <11 if the count is withheld because it is small"),
+        ("0–10", "write <11 if the count is withheld because it is small"),
+        ("few", "0 where there is none, or a bound such as <11 where the count is withheld"),
+        ("*", "0 where there is none, or a bound such as <11 where the count is withheld"),
+        ("suppressed", "0 where there is none, or a bound such as <11 where the count is"),
+        (">240", "a bound cannot be used; write the number itself$"),
+        ("(240)", "it can mean -240; write 240 if that is meant"),
+        ("240-", "it can mean -240; write 240 if that is meant"),
+        ("600-800", "a range cannot be used; write one number"),
+    ],
+)
+def test_a_count_has_a_remedy_that_is_read(tmp_path: Path, cell: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Histograms.load(written(tmp_path, f"agent,ok,ill\nA,{cell},4\nB,7,1\n"))
+
+
+@pytest.mark.parametrize("name", ["n", "cases"])
+def test_a_total_may_be_headed_like_counts(tmp_path: Path, name: str) -> None:
+    text = f"agent,ok,ill,{name}\nA,5,4,9\nB,7,1,8\n"
+    with pytest.raises(InputError, match=f"^the column '{name}' of .* is the sum of the others: d"):
+        Histograms.load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("kind", [HISTOGRAMS, PILOTS])
+def test_a_turned_table_is_named(tmp_path: Path, kind: Any) -> None:
+    text = "label,North,Hill\nok,5,4\nill,7,1\n"
+    with pytest.raises(InputError, match="is turned, if 'North' is an agent: write one line for e"):
+        read_rows(written(tmp_path, text)).to_sheet(kind)
+
+
+def test_an_agent_that_comes_twice_is_named_before_its_limits(tmp_path: Path) -> None:
+    text = "agent,ok,limit\nA,5,9\nHill,4,8\nHill,3,7\n"
+    with pytest.raises(InputError, match=r"^line 4 of .* is the second of Hill; join"):
+        Histograms.load(written(tmp_path, text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import shlex
@@ -190,9 +191,16 @@ def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
         OSError,
         ParseError,
     ) as error:
-        raise InputError(
-            f"{path} is not a workbook that can be read ({error}); save it as .xlsx or as CSV"
-        ) from None
+        remedy = "save it as .xlsx or as CSV"
+        if _has_chart_sheet(data):
+            remedy = "delete the sheet that has only a chart, or save the table as CSV"
+        raise InputError(f"{path} is not a workbook that can be read ({error}); {remedy}") from None
+
+
+def _has_chart_sheet(data: bytes) -> bool:
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return any(name.startswith("xl/chartsheets/") for name in archive.namelist())
+    return False
 
 
 def _check_size(data: bytes, path: str | Path) -> None:
@@ -211,7 +219,8 @@ def _check_size(data: bytes, path: str | Path) -> None:
 def _read_cell(cell: Any, formulas: Any, path: str | Path) -> str:
     value = cell.value
     if value is None:
-        if formulas.cell(cell.row, cell.column).data_type == "f":
+        # A formula whose value is an empty text has the type of texts.
+        if formulas.cell(cell.row, cell.column).data_type == "f" and cell.data_type != "str":
             name = name_cell(cell.column - 1, cell.row)
             raise InputError(
                 f"cell {name} of {path} has a formula without a value: type the value in its "

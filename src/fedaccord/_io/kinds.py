@@ -83,7 +83,10 @@ NO_LABEL = re.compile(r"(?:nummer|\bnumber|\bnr|\bid|datum|\bdate)\.?$|unnamed: 
 UNLABELLED = re.compile(r"(?:un|not |non ?)label?led$|(?:without|ohne) label$")
 AGAIN = re.compile(r"(?:of which|of these|of those|thereof|davon|darunter)\b")
 # A name of shares in per cent, unlike ">50 % stenosis".
-PERCENT = re.compile(r"(?:^|[^0-9\s])\s*%|\b(?:in per ?cent|in prozent|pct\.?)$", re.IGNORECASE)
+PERCENT = re.compile(
+    r"(?:^|[^0-9\s])\s*%[)\]]?$|^%(?: |[0-9]+$)|\b(?:in per ?cent|in prozent|pct\.?)$",
+    re.IGNORECASE,
+)
 # Words that are one letter off a heading of four letters, and can be labels.
 NO_SLIPS = frozenset(
     (

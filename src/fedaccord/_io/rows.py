@@ -33,8 +33,14 @@ NOTE = re.compile(
 )
 # The most words in the name of an agent; a longer text is likely a note.
 MOST_WORDS = 4
+# What a heading says of numbers that are not in single samples.
+IN_THOUSANDS = re.compile(
+    r" ?[(\[]?(?:in )?(?:thousands?|tausend|tsd\.?|k|'?000s?|millions?|mio\.?)[)\]]?$"
+)
 # A cell with a letter.
 TEXT = re.compile(r"[^\W\d_]")
+# The most columns that are not read and have a note each.
+MOST_UNREAD = 5
 MARK_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
@@ -172,6 +178,7 @@ class Rows:
             places=places,
             percents=frozenset(percents),
             notes=notes,
+            headings={name: self.cells[0][place] for name, place in places.items()},
         )
         sheet.refuse_merged()
         return sheet.without_total()
@@ -242,7 +249,7 @@ class Rows:
         kind: of table.
         places: where each column stands.
         """
-        notes = []
+        notes, unread = [], []
         known = (*kind.needed, *kind.own)
         free = [name for name in known if name not in places]
         for name in places:
@@ -254,9 +261,15 @@ class Rows:
                     "or delete it"
                 )
             near = find_closest(name, free)
-            said = f"; if it is the {near}, call it {near!r}" if near else ""
-            notes.append(f"the column {name!r} of {self.path} is not read{said}")
-        return notes
+            if near:
+                said = f"if it is the {near}, call it {near!r}"
+                notes.append(f"the column {name!r} of {self.path} is not read; {said}")
+            else:
+                unread.append(name)
+        if len(unread) > MOST_UNREAD:
+            said = f"the column {unread[0]!r} of {self.path} and {len(unread) - 1:,} others"
+            return [*notes, f"{said} are not read"]
+        return [*notes, *(f"the column {name!r} of {self.path} is not read" for name in unread)]
 
     def _check_kind(self, kind: TableKind) -> None:
         heads = [head for head in self.cells[0] if head]
@@ -271,6 +284,8 @@ class Rows:
         if kind is MEMBERS and (found is HISTOGRAMS or "limit" in columns):
             # What each has may stand under any of the headings that mean counts.
             found = kind
+        if found is PROPOSAL is not kind:
+            self._refuse_sum_of_labels()
         if found is not None and found is not kind:
             raise InputError(
                 f"{self.path} is {found.title}, and {kind.title} is needed here: "
@@ -283,6 +298,10 @@ class Rows:
                 f"here: 'fedaccord solve {self.path}' reads it"
             )
         missing = [name for name in kind.needed if name not in columns]
+        self._refuse_scaled(strangers)
+        if missing:
+            self._refuse_turned()
+            self._refuse_title(kind)
         self._refuse_wide(kind, missing, strangers)
         where = f"{self.unit} {self.lines[0]}"
         for name in missing:
@@ -298,6 +317,60 @@ class Rows:
                 f"{', '.join(map(repr, heads))}. "
                 f"Accepted headings {known}"
             )
+
+    def _refuse_scaled(self, strangers: Sequence[str]) -> None:
+        """Refuse a column of ours whose heading says that it is in thousands or millions."""
+        for head in strangers:
+            bare = IN_THOUSANDS.sub("", simplify(head))
+            known = (kind.find_column(bare) for kind in (PILOTS, HISTOGRAMS, PROPOSAL))
+            if bare != simplify(head) and (column := next(filter(None, known), None)):
+                raise InputError(
+                    f"the column {head!r} of {self.path} is not in single samples: write the "
+                    f"numbers in full, and call it {column!r}"
+                )
+
+    def _refuse_turned(self) -> None:
+        """Refuse a table with a line for each label, and a column for each agent."""
+        first, *others = self.cells[0]
+        found = {HISTOGRAMS.find_column(head) for head in others if head}
+        strangers = [head for head in others if head and HISTOGRAMS.find_column(head) is None]
+        is_turned = HISTOGRAMS.find_column(first) == "label" and len(strangers) > 1
+        if is_turned and not found & {"agent", "count"}:
+            raise InputError(
+                f"the table {self.path} is turned, if {strangers[0]!r} is an agent: write one "
+                f"{self.unit} for each agent, below the heading 'agent', and a column for each "
+                "label"
+            )
+
+    def _refuse_sum_of_labels(self) -> None:
+        """Refuse a column headed like contributions that is the sum of the labels next to it."""
+        heads = self.cells[0]
+        columns = list(map(HISTOGRAMS.find_column, heads))
+        labels = [n for n, head in enumerate(heads) if head and columns[n] is None]
+        if columns.count("count") != 1 or len(labels) < 2:
+            return
+        place = columns.index("count")
+        rows = [
+            [row[n] if n < len(row) else "" for n in (place, *labels)] for row in self.cells[1:]
+        ]
+        if all(map(PLAIN.fullmatch, (cell for row in rows for cell in row if cell))) and all(
+            row[0] and int(row[0]) == sum(int(cell or 0) for cell in row[1:]) for row in rows
+        ):
+            raise InputError(
+                f"the column {heads[place]!r} of {self.path} is the sum of the others: delete it"
+            )
+
+    def _refuse_title(self, kind: TableKind) -> None:
+        """Refuse a line above the headings that has as many cells as they have."""
+        for line, row in list(zip(self.lines, self.cells, strict=True))[1:MOST_ABOVE]:
+            found = {kind.find_column(cell) for cell in row if cell}
+            if found.issuperset((*kind.needed, "agent")):
+                above = self.lines[0]
+                which = f"{self.unit}s {above} to {line - 1}" if line > above + 1 else above
+                which = which if isinstance(which, str) else f"{self.unit} {which}"
+                raise InputError(
+                    f"the headings of {self.path} are in {self.unit} {line}: delete {which}"
+                )
 
     def _refuse_wide(self, kind: TableKind, missing: list[str], strangers: list[str]) -> None:
         """Refuse a table with columns of its own for each agent, as 'Hill cases', 'Hill acc'."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -47,6 +47,7 @@ class Sheet:
     places: where in the file each column stands.
     percents: columns whose heading says that they are in per cent.
     notes: what to say about how it was read.
+    headings: what the file calls each column.
     """
 
     path: str
@@ -57,6 +58,7 @@ class Sheet:
     places: dict[str, int] = field(default_factory=dict)
     percents: frozenset[str] = frozenset()
     notes: list[str] = field(default_factory=list)
+    headings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,6 +68,10 @@ class Sheet:
     def column(self, name: str) -> list[str]:
         """Return the cells of a column; empty texts where there is no such column."""
         return self.cells.get(name, [""] * len(self.lines))
+
+    def heading(self, name: str) -> str:
+        """Return what the file calls a column."""
+        return self.headings.get(name, name)
 
     def where(self, row: int) -> str:
         """Return where a row stands, for messages."""

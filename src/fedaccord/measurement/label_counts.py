@@ -85,6 +85,16 @@ def read_counts(
     return labels, counts
 
 
+def refuse_twice(sheet: Sheet) -> None:
+    """Refuse an agent that comes twice in a table with a column for each label."""
+    owners = sheet.column("agent")
+    if "label" not in sheet.columns and len(set(owners)) < len(owners):
+        row = next(n for n, name in enumerate(owners) if name in owners[:n])
+        raise InputError(
+            f"{sheet.where(row)} is the second of {owners[row]}; join the two, or delete a copy"
+        )
+
+
 def _refuse_percent(sheet: Sheet, agents: Sequence[str]) -> None:
     """Refuse names that say that their numbers are in per cent, as 'clear (%)'."""
     labels = sheet.names("label") if "label" in sheet.columns else _find_labels(sheet)
@@ -230,12 +240,6 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
     if not labels:
         raise InputError(f"{sheet.path} has no column with counts of a label; add one per label")
     _check_labels(sheet, labels)
-    if len(agents) < len(sheet.lines):
-        owners = sheet.column("agent")
-        row = next(n for n, name in enumerate(owners) if name in owners[:n])
-        raise InputError(
-            f"{sheet.where(row)} is the second of {owners[row]}; join the two, or delete a copy"
-        )
     counts, room = _read_cells(sheet, labels)
     _refuse_identifiers(sheet, labels, counts)
     _refuse_apart(sheet, labels)
@@ -431,7 +435,7 @@ def _refuse_parts(sheet: Sheet, labels: Sequence[str], counts: Matrix, room: Mat
         parts = _find_parts(counts, room, place)
         said = f"the sum of {join_with_and([repr(labels[n]) for n in parts])}" if parts else ""
         if not parts and _is_near_sum(counts, room, place):
-            parts, said = others, "the sum of the others, but for 1 %"
+            parts, said = others, "the sum of the others but for 1 %"
         if parts:
             raise InputError(
                 f"the {what} {label!r} of {sheet.path} is {said} for every agent: delete it, or "
