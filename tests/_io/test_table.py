@@ -760,3 +760,40 @@ def test_bytes_with_the_name_of_a_workbook_are_none(tmp_path):
     path.write_bytes(bytes(range(256)))
     with pytest.raises(InputError, match="is not a workbook, whatever its name: save the table ag"):
         read_rows(path)
+
+
+@pytest.mark.parametrize(
+    ("heads", "column"),
+    [
+        ("pilot,site name,n,accuracy", "agent"),
+        ("pilot,Hospital:,n,accuracy", "agent"),
+        ("pilot,agent,number of cases,accuracy", "contribution"),
+        ("Pilot no.,agent,n,accuracy", "pilot"),
+        ("pilot,agent,contribution (cases),accuracy", "contribution"),
+    ],
+)
+def test_common_headings_are_read(tmp_path, heads, column):
+    sheet = sheet_of(tmp_path, f"{heads}\n1,City,90,0.8\n", PILOTS)
+    assert column in sheet.columns
+    assert sheet.number("contribution", 0) == 90
+
+
+@pytest.mark.parametrize(
+    "heading", ["accuracy in percent", "Accuracy (per cent)", "acc in prozent"]
+)
+def test_a_heading_may_say_per_cent_in_words(tmp_path, heading):
+    sheet = sheet_of(tmp_path, f"pilot,agent,n,{heading}\n1,City,90,87.2\n", PILOTS)
+    assert sheet.number("accuracy", 0) == 0.872
+    with pytest.raises(InputError, match="below a heading with %: write it in per cent"):
+        sheet_of(tmp_path, f"pilot,agent,n,{heading}\n1,City,90,0.8\n", PILOTS).number(
+            "accuracy", 0
+        )
+
+
+def test_a_name_that_was_encoded_twice_is_noted(tmp_path):
+    text = HEADS + "1,N\u00c3\u00bcrnberg,90,0.8\n"
+    assert "names 'NÃ¼rnberg', which is likely 'Nürnberg' in a wrong encoding" in " ".join(
+        sheet_of(tmp_path, text, PILOTS).notes
+    )
+    for name in ("São Paulo", "Ângela", "Nürnberg"):
+        assert not sheet_of(tmp_path, HEADS + f"1,{name},90,0.8\n", PILOTS).notes

@@ -30,20 +30,27 @@ TYPES: Mapping[str, Type] = {
 }
 # The headings that mean a column, besides its own name, in small letters and with single spaces.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    "pilot": ("pilots", "run", "experiment", "lauf"),
+    "pilot": (
+        *("pilots", "run", "experiment", "lauf", "pilot no", "pilot nr", "pilot number"),
+        *("run no", "run nr", "run number"),
+    ),
     "agent": (
         *("agents", "hospital", "site", "client", "member", "centre", "center"),
         *("institution", "clinic", "name", "klinik", "krankenhaus", "standort"),
+        *("agent name", "hospital name", "site name", "client name", "centre name"),
+        *("center name", "clinic name", "name of hospital", "name of site"),
     ),
     "label": ("labels", "class", "diagnosis", "category", "klasse", "diagnose"),
     "contribution": (
         *("contributions", "cases", "samples", "n", "patients", "given", "gives"),
         *("cases given", "fälle", "patienten", "anzahl", "anzahl fälle", "beitrag"),
+        *("number of cases", "number of samples", "number of patients", "no. of cases"),
     ),
     "reserve": ("reserves",),
     "count": (
         *("counts", "cases", "samples", "n", "patients", "fälle", "patienten", "anzahl"),
-        "anzahl fälle",
+        *("anzahl fälle", "number of cases", "number of samples", "number of patients"),
+        "no. of cases",
     ),
     "validation": (
         *("validation size", "validation points", "validation cases", "n val", "test cases"),
@@ -105,6 +112,12 @@ BESIDES = re.compile(
     rf"^{NOUN} | {NOUN}$| (?:per|pro|je) (?:case|sample|patient|fall)$"
     rf"| ?[(\[](?:{NOUN}|n|€|eur|euro|\$|usd)[)\]]$"
 )
+# What a contribution is counted in, as in "contribution (cases)".
+UNIT = re.compile(rf" ?[(\[]{NOUN}[)\]]$")
+# What a heading says of numbers in per cent.
+CENT = re.compile(
+    r"\s*(\(%\)|\[%\]|in %|%|\bin per ?cent|\(in per ?cent\)|\(per ?cent\)|\bin prozent)$"
+)
 # What a line is called that has the mean of the others, or the sum of some.
 MEANS = frozenset(
     ("mean", "average", "avg", "avg.", "median", "mittelwert", "durchschnitt", "subtotal")
@@ -152,8 +165,10 @@ class TableKind:
 
     def find_column(self, heading: str) -> str | None:
         """Return the column that a heading means, if there is one."""
-        words = simplify(heading).rstrip(".")
+        words = simplify(heading).rstrip(".:")
         known = (*self.needed, *self.own)
+        if UNIT.search(words) and UNIT.sub("", words) in self.headings("contribution"):
+            words = "contribution"
         found = next((column for column in known if words in self.headings(column)), None)
         bare = BESIDES.sub("", BESIDES.sub("", words, count=1), count=1).rstrip(".")
         counted = (column for column in known if column in COUNTED)
@@ -240,4 +255,9 @@ def has_no_counts(heading: str) -> bool:
 def simplify(heading: str) -> str:
     """Return a heading in small letters, with single spaces and no sign of per cent."""
     words = re.sub(r"[\s_\-]+", " ", heading).strip().casefold()
-    return re.sub(r"\s*(\(%\)|\[%\]|in %|%)$", "", words)
+    return CENT.sub("", words)
+
+
+def is_in_percent(heading: str) -> bool:
+    """Return whether a heading says that its numbers are in per cent."""
+    return "%" in heading or CENT.search(heading.strip().casefold()) is not None

@@ -17,6 +17,7 @@ from fedaccord._io.kinds import (
     TYPES,
     TableKind,
     has_no_counts,
+    is_in_percent,
     simplify,
 )
 from fedaccord._io.numbers import PLAIN, Merged, shorten
@@ -504,7 +505,7 @@ def _find_columns(rows: Rows, kind: TableKind) -> tuple[dict[str, int], list[str
         if column in places:
             _refuse_twice(rows, column, places[column], place)
         places[column] = place
-        if column in TYPES and "%" in heading:
+        if column in TYPES and is_in_percent(heading):
             if kind.type_of(column) != "share":
                 raise InputError(
                     f"the column {heading!r} of {rows.path} is in per cent: write numbers, and "

@@ -191,7 +191,8 @@ def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[
     # A zero byte is valid UTF-8, and the mark of UTF-16 that does not say so.
     if b"\x00" not in data:
         with contextlib.suppress(UnicodeDecodeError):
-            return data.decode("utf-8-sig"), ()
+            text = data.decode("utf-8-sig")
+            return text, _note_encoded_twice(text, path)
     # No text has control characters; and without them it is what Windows writes in Europe.
     try:
         if strict or re.search(rb"[\x00-\x08\x0e-\x1f]", data):
@@ -214,6 +215,19 @@ def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[
         f"{path} is not in UTF-8 and is read as Windows-1252: check that names are right, as "
         f"{shorten(words[0])!r}",
     )
+
+
+def _note_encoded_twice(text: str, path: str | Path) -> tuple[str, ...]:
+    """Return a note on a name that was saved in UTF-8 and then read as Windows-1252."""
+    words = re.split(r"[\s,;|\"]+", text) if re.search("[ÃÂ].", text) else []
+    for word in filter(re.compile("[ÃÂ]").search, words):
+        with contextlib.suppress(UnicodeError):
+            meant = word.encode("cp1252").decode("utf-8")
+            return (
+                f"{path} names {shorten(word)!r}, which is likely {shorten(meant)!r} in a wrong "
+                "encoding: save the table again as CSV in UTF-8",
+            )
+    return ()
 
 
 def _find_separator(first: Sequence[str], expected: str | None) -> str:
