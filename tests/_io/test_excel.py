@@ -92,7 +92,7 @@ def test_a_stray_cell_to_the_right_is_named(tmp_path):
 
 
 def test_the_first_sheet_is_read_unless_another_is_named(tmp_path):
-    other = [["contribution", "agent"], [9, "x"]]
+    other = [["contribution", "agent", "reserve"], [9, "x", 0]]
     path = book(tmp_path, [["agent", "contribution"], ["a", 5]], other)
     found = Allocation.load(path)
     assert found.agents == ("a",)
@@ -305,7 +305,7 @@ def test_a_workbook_with_any_byte_changed_is_read_or_refused(tmp_path: Path) -> 
 def test_two_sheets_with_the_same_headings_are_refused_until_one_is_named(tmp_path):
     final = [[" agent", "FLU", "ok"], ["a", 4, 5], ["b", 5, 6]]
     path = book(tmp_path, [["agent", "flu", "ok"], ["a", 1, 2]], [["notes"], ["x"]], final)
-    said = r"the sheets 'Sheet 0' and 'Sheet 2' of .* have the same headings: .* --sheet 'Sheet 2'$"
+    said = r"the sheets 'Sheet 0' and 'Sheet 2' of .* have the same columns: .* --sheet 'Sheet 2'$"
     with pytest.raises(InputError, match=said):
         read_rows(path)
     assert len(read_rows(path, sheet="Sheet 2").cells) == 3
@@ -313,3 +313,117 @@ def test_two_sheets_with_the_same_headings_are_refused_until_one_is_named(tmp_pa
     workbook["Sheet 0"].sheet_state = "hidden"
     workbook.save(path)
     assert len(read_rows(path).cells) == 3
+
+
+@pytest.mark.parametrize(
+    ("area", "load", "said"),
+    [
+        (
+            "E2:E3",
+            Histograms.load,
+            r"the limit of Hill in row 3 .*\(cell E3\) .* the cell above: s",
+        ),
+        ("D2:D3", Histograms.load, r"the need of Hill in row 3 .*\(cell D3\) .* the cell above: s"),
+        ("B2:B3", Histograms.load, r"the count of clear of Hill .*\(cell B3\) .* the cell above: "),
+        ("B3:C3", Histograms.load, r"the count of ill of Hill .*\(cell C3\) .* cell to its left: "),
+        ("B2:C3", Histograms.load, r"the count of clear of Hill .*\(cell B3\) .* the cell above: "),
+    ],
+)
+def test_merged_numbers_are_refused_in_every_column(tmp_path, area, load, said):
+    made = openpyxl.Workbook()
+    for row in (["agent", "clear", "ill", "need", "limit"], ["City", 9, 8, 7, 300]):
+        made.active.append(row)
+    made.active.append(["Hill", 5, 6, 4, 200])
+    made.active.merge_cells(area)
+    made.save(tmp_path / "table.xlsx")
+    with pytest.raises(InputError, match=said + ".*write a number in each"):
+        load(tmp_path / "table.xlsx")
+
+
+@pytest.mark.parametrize("column", ["validation", "limit"])
+def test_what_an_agent_has_one_of_may_be_merged_over_its_own_lines(tmp_path, column):
+    made = openpyxl.Workbook()
+    made.active.append(["agent", "pilot", "contribution", "accuracy", column])
+    for agent in ("City", "Hill"):
+        for pilot in (1, 2):
+            made.active.append([agent, pilot, 100 * pilot, 0.7 + pilot / 10, 500])
+    for area in ("A2:A3", "A4:A5", "E2:E3", "E4:E5"):
+        made.active.merge_cells(area)
+    made.save(tmp_path / "own.xlsx")
+    table = PilotTable.load(tmp_path / "own.xlsx")
+    assert getattr(table, {"limit": "limits"}.get(column, column)).tolist() == [500, 500]
+    made.active.unmerge_cells("E4:E5")
+    made.active.unmerge_cells("E2:E3")
+    made.active.merge_cells("E2:E5")
+    made.save(tmp_path / "all.xlsx")
+    with pytest.raises(InputError, match=rf"the {column} of Hill in row 4 .* merged with the cell"):
+        PilotTable.load(tmp_path / "all.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "said"),
+    [
+        (
+            1_500_000,
+            "#,##0,",
+            "is 1500000, and .* in thousands or millions, with the format #,##0,",
+        ),
+        (1_500_000, '0.0,,"M"', "is 1500000, and .* in thousands or millions"),
+        (2, "0.000", "is 2, and the spreadsheet shows it like thousands, with the format 0.000: g"),
+    ],
+)
+def test_a_number_that_is_shown_as_another_is_refused(tmp_path, value, code, said):
+    path = book(tmp_path, [["agent", "clear", "ill"], ["a", 4, 5], ["b", value, 6]])
+    made = openpyxl.load_workbook(path)
+    made.active["B3"].number_format = code
+    made.save(path)
+    with pytest.raises(InputError, match=rf"clear of b in row 3 .*\(cell B3\) {said}"):
+        Histograms.load(path)
+
+
+@pytest.mark.parametrize(
+    "code", ["#,##0", "0", "#,##0.00", '_-* #,##0.00 "€"_-', '#,##0 "a, b"', "0.00", "[Red]#,##0"]
+)
+def test_a_number_may_be_shown_with_signs(tmp_path, code):
+    path = book(tmp_path, [["agent", "clear", "ill"], ["a", 4, 5], ["b", 1500, 6]])
+    made = openpyxl.load_workbook(path)
+    made.active["B3"].number_format = code
+    made.save(path)
+    assert Histograms.load(path).counts[1].tolist() == [1500, 6]
+
+
+def test_an_accuracy_may_have_three_decimals(tmp_path):
+    path = book(tmp_path, PILOTS)
+    made = openpyxl.load_workbook(path)
+    for row in range(2, 7):
+        made.active.cell(row, 4).number_format = "0.000"
+    made.save(path)
+    assert PilotTable.load(path).accuracies[0, 0] == 0.871
+
+
+def test_sheets_with_other_words_for_the_same_columns_are_refused(tmp_path):
+    one = [["agent", "contribution"], ["a", 1500]]
+    other = [["cases", "hospital"], [1200, "a"]]
+    with pytest.raises(InputError, match=r"'Sheet 0' and 'Sheet 1' .* have the same columns"):
+        Allocation.load(book(tmp_path, one, other))
+
+
+def test_a_formula_may_have_an_empty_text_for_its_value(tmp_path):
+    path = book(tmp_path, [["agent", "clear", "ill"], ["a", 4, 5], ["b", "=A1", 6]])
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    parts[sheet] = parts[sheet].replace(b'<c r="B3">', b'<c r="B3" t="str">')
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert Histograms.load(path).counts.tolist() == [[4, 5], [0, 6]]
+
+
+def test_a_sheet_with_a_chart_that_cannot_be_read_is_named(tmp_path):
+    path = book(tmp_path, PILOTS)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("xl/chartsheets/sheet1.xml", "<chartsheet/>")
+        archive.writestr("xl/worksheets/sheet1.xml", "<worksheet")
+    with pytest.raises(InputError, match="delete the sheet that has only a chart, or save the tab"):
+        PilotTable.load(path)

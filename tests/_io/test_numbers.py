@@ -89,7 +89,7 @@ def test_a_number_is_read_where_it_can_mean_one_thing(text, marks, kind, value):
 )
 def test_what_can_mean_two_things_or_nothing_gets_a_remedy(text, marks, kind, said):
     with pytest.raises(InputError, match=rf'^the cell reads "{re.escape(text)}".*{said}'):
-        read_number(text, "the cell", marks, kind=kind, column="here")
+        read_number(text, "the cell", marks, kind=kind, column="limit")
 
 
 def test_a_contribution_is_never_to_be_left_empty():

@@ -94,14 +94,12 @@ def test_a_text_file_has_no_sheets(tmp_path):
 
 
 def test_a_sheet_has_columns_with_their_places(tmp_path):
-    sheet = sheet_of(tmp_path, "AGENT,Note,\na,x,\nb,,\na,y,\n", HISTOGRAMS)
+    sheet = sheet_of(tmp_path, "AGENT,Note,\na,x,\nb,w,\na,y,\n", HISTOGRAMS)
     assert sheet.columns == ("agent", "Note")
-    assert sheet.column("Note") == ["x", "", "y"]
+    assert sheet.column("Note") == ["x", "w", "y"]
     assert sheet.column("none") == ["", "", ""]
     assert sheet.names("agent") == ("a", "b")
     assert sheet.where(2).startswith("line 4 of ")
-    with pytest.raises(InputError, match=r"^line 3 of .* no Note; fill it in, or delete the line$"):
-        sheet.names("Note")
 
 
 @pytest.mark.parametrize(
@@ -547,9 +545,15 @@ def test_bars_may_separate_cells(tmp_path):
     assert PilotTable.load(written(tmp_path, text)).contributions.tolist() == [[90]]
 
 
-def test_an_agent_alone_in_its_line_is_no_note(tmp_path):
-    sheet = sheet_of(tmp_path, "agent,ill,well\nA,1,2\nSt. Mary,,\n", HISTOGRAMS)
-    assert sheet.names("agent") == ("A", "St. Mary")
+@pytest.mark.parametrize("gap", ["", "\n\n"])
+def test_a_name_without_any_number_may_be_a_note(tmp_path, gap):
+    text = f"agent,ill,well,limit\nA,1,2,\n{gap}preliminary,,,\n"
+    said = "has the name 'preliminary' and no number: delete it if it is a note, or write 0"
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, text, HISTOGRAMS)
+    for cells in ("0,,", ",,0"):
+        sheet = sheet_of(tmp_path, text.replace("preliminary,,,", f"B,{cells}"), HISTOGRAMS)
+        assert sheet.names("agent") == ("A", "B")
 
 
 def test_groups_of_headings_above_the_headings_are_skipped(tmp_path):
@@ -698,3 +702,98 @@ def test_thousands_and_per_mille_are_refused_with_the_number_to_write(tmp_path, 
     sheet = sheet_of(tmp_path, f"pilot,agent,contribution,accuracy\n1,A,{cells}\n")
     with pytest.raises(InputError, match=said):
         [sheet.numbers(name) for name in ("contribution", "accuracy")]
+
+
+def test_a_comma_in_a_contribution_is_no_reserve(tmp_path):
+    text = "agent,contribution,reserve\nN,1,340\nHill,340,\nMill,905,\n"
+    said = (
+        "^line 2 of .* has 1 and 340 next to each other, which can be 1340: write 1340 if .* 0 wh"
+    )
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, text, PROPOSAL)
+    for honest in (text.replace(",\n", ",0\n"), text.replace("340\n", "34\n", 1)):
+        assert sheet_of(tmp_path, honest, PROPOSAL).number("contribution", 0) == 1
+    assert len(sheet_of(tmp_path, text.replace(",", ";"), PROPOSAL).lines) == 3
+
+
+@pytest.mark.parametrize("text", ["nr,cases\n2,5\n1,6\n", "id,cases\n70,5\n12,6\n"])
+def test_numbers_of_agents_in_another_order_are_refused(tmp_path, text):
+    said = "has no names of agents, and the numbers in the column .* are not in order: sort the"
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, text, PROPOSAL)
+    heads, *lines = text.splitlines()
+    ordered = "\n".join([heads, *reversed(lines)]) + "\n"
+    assert sheet_of(tmp_path, ordered, PROPOSAL).numbers("contribution") == [6, 5]
+
+
+def test_fewer_than_none_is_no_count(tmp_path):
+    sheet = sheet_of(tmp_path, "agent,ill,well\nA,<0,2\nB,<1,≤0\n", HISTOGRAMS)
+    with pytest.raises(InputError, match='reads "<0"'):
+        sheet.numbers("ill", suppressed=True)
+    assert sheet.numbers("well", suppressed=True) == [2, 0]
+
+
+def test_a_title_with_as_many_cells_as_the_headings_is_named(tmp_path):
+    text = "Network of the north, March 2026\nagent,contribution\nN,5\n"
+    with pytest.raises(InputError, match=r"^the headings of .* are in line 2: delete line 1$"):
+        sheet_of(tmp_path, text, PROPOSAL)
+    with pytest.raises(
+        InputError, match=r"^the headings of .* are in line 3: delete lines 1 to 2$"
+    ):
+        sheet_of(tmp_path, "Version,2\n" + text, PROPOSAL)
+
+
+def test_a_line_that_names_another_separator_is_named(tmp_path):
+    with pytest.raises(
+        InputError, match=r"^line 1 of .* says that ';' separates .* commas do: del"
+    ):
+        sheet_of(tmp_path, "sep=;\n" + CITY, PILOTS)
+
+
+def test_a_cell_that_is_too_long_is_named_by_its_line(tmp_path):
+    with pytest.raises(InputError, match=r"^line 3 of .* is not CSV \(field larger than .*correct"):
+        sheet_of(tmp_path, CITY + f'2,"{"x" * 300_000}",1,0.5\n', PILOTS)
+
+
+def test_bytes_with_the_name_of_a_workbook_are_none(tmp_path):
+    path = tmp_path / "table.xlsx"
+    path.write_bytes(bytes(range(256)))
+    with pytest.raises(InputError, match="is not a workbook, whatever its name: save the table ag"):
+        read_rows(path)
+
+
+@pytest.mark.parametrize(
+    ("heads", "column"),
+    [
+        ("pilot,site name,n,accuracy", "agent"),
+        ("pilot,Hospital:,n,accuracy", "agent"),
+        ("pilot,agent,number of cases,accuracy", "contribution"),
+        ("Pilot no.,agent,n,accuracy", "pilot"),
+        ("pilot,agent,contribution (cases),accuracy", "contribution"),
+    ],
+)
+def test_common_headings_are_read(tmp_path, heads, column):
+    sheet = sheet_of(tmp_path, f"{heads}\n1,City,90,0.8\n", PILOTS)
+    assert column in sheet.columns
+    assert sheet.number("contribution", 0) == 90
+
+
+@pytest.mark.parametrize(
+    "heading", ["accuracy in percent", "Accuracy (per cent)", "acc in prozent"]
+)
+def test_a_heading_may_say_per_cent_in_words(tmp_path, heading):
+    sheet = sheet_of(tmp_path, f"pilot,agent,n,{heading}\n1,City,90,87.2\n", PILOTS)
+    assert sheet.number("accuracy", 0) == 0.872
+    with pytest.raises(InputError, match="below a heading with %: write it in per cent"):
+        sheet_of(tmp_path, f"pilot,agent,n,{heading}\n1,City,90,0.8\n", PILOTS).number(
+            "accuracy", 0
+        )
+
+
+def test_a_name_that_was_encoded_twice_is_noted(tmp_path):
+    text = HEADS + "1,N\u00c3\u00bcrnberg,90,0.8\n"
+    assert "names 'NÃ¼rnberg', which is likely 'Nürnberg' in a wrong encoding" in " ".join(
+        sheet_of(tmp_path, text, PILOTS).notes
+    )
+    for name in ("São Paulo", "Ângela", "Nürnberg"):
+        assert not sheet_of(tmp_path, HEADS + f"1,{name},90,0.8\n", PILOTS).notes

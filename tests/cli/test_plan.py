@@ -453,7 +453,24 @@ def test_a_workbook_goes_through_plan_and_check(tmp_path):
     assert run("check", game, plan).code == 0
 
 
-@pytest.mark.parametrize(("text", "remedy"), [("95%", "0.95"), ("95 %", "0.95"), ("0,95", "0.95")])
-def test_a_probability_in_per_cent_gets_a_remedy(text, remedy):
-    said = f"'{text}' is not a number; write {remedy}."
+@pytest.mark.parametrize("text", ["95%", "95 %", "0,95"])
+def test_a_probability_may_be_in_per_cent(tmp_path, text):
+    path = tmp_path / "p.csv"
+    path.write_text("agent,ok,ill\nA,5,4\nB,7,1\n", encoding="utf-8")
+    assert run("plan", path, "--probability", text).stdout == run("plan", path).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("95", "did you mean 0.95, or 95%?"), ("0.95 %", "write 95 % or"), ("high", '"high"')],
+)
+def test_a_probability_gets_a_remedy(text, said):
     assert_refused(run("plan", "--probability", text), "--probability", said)
+
+
+def test_a_limit_of_the_command_line_is_whole_as_in_tables(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("pilot,agent,contribution,accuracy,goal\n1,Hill,9,0.5,0.4\n1,B,8,0.5,0.4\n")
+    said = '--limit "Hill=1500.5": write a whole number'
+    assert_refused(run("plan", path, "--limit", "Hill=1500.5"), said)
+    assert_refused(run("pilots", "Hill=90,B=8", "--limit", "Hill=1500.5"), said)

@@ -107,7 +107,10 @@ def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
         ("agent,a,b\nx,2,-1400\n", r"count of b of x in line 2 of .* is negative \(-1400\): give"),
         ("agent,label,count\nx,b,-1\n", r"count of b of x in line 2 of .* is negative \(-1\)"),
         ("agent,a,need\nx,2,-3\n", r"need of x in line 2 of .* is negative \(-3\)"),
-        ("agent,a\nx,1-10\n", "of x in line 2 .*1-10.: a range cannot be used; write one number"),
+        (
+            "agent,a\nx,1-10\n",
+            "of x in line 2 .*1-10.: write <11 if the count is withheld because it is small, or",
+        ),
         ("agent,label,count\nx,a,2\nx,,3\n", "line 3 .* names no label"),
         ("agent,a\nx,many\n", "count of a of x in line 2.*many"),
         ("agent,a,b\nx,0,\n", "no agent has samples"),
@@ -253,7 +256,16 @@ def test_a_misspelt_limit_is_no_label(tmp_path: Path, heading: str, meant: str) 
     assert found.labels == ("clear", "ill", f"{heading} cases")
 
 
-@pytest.mark.parametrize("label", ["goat", "Coat", "weed", "mint", "mine", "boat", "lime"])
+@pytest.mark.parametrize("heading", ["nead", "nede", "ned", "neet", "gaol", "cozt"])
+def test_one_letter_makes_no_label_of_a_heading(tmp_path: Path, heading: str) -> None:
+    text = f"agent,clear,ill,{heading}\nA,5,4,300\nB,7,1,200\n"
+    with pytest.raises(InputError, match=f"^the column '{heading}' of .* is likely the"):
+        Histograms.load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "label", ["goat", "cyst", "seed", "neck", "cut", "Coat", "weed", "mint", "mine", "boat", "lime"]
+)
 def test_a_label_may_be_like_a_heading(tmp_path: Path, label: str) -> None:
     text = f"agent,clear,{label}\nA,5,4\nB,7,1\n"
     assert Histograms.load(written(tmp_path, text)).labels == ("clear", label)
@@ -455,7 +467,7 @@ def test_what_was_read_is_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "noted"),
     [
-        ("agent,flu,ok\nA,40,60\nB,30,70\nC,,\n", True),
+        ("agent,flu,ok\nA,40,60\nB,30,70\nC,0,0\n", True),
         ("agent,flu,ill,ok\nA,33,33,33\nB,10,20,70\n", True),
         ("agent,flu,ok\nA,40,60\nB,30,75\n", False),
         ("agent,flu,ok,limit\nA,40,60,50\nB,30,70,\n", False),
@@ -491,3 +503,132 @@ def test_labels_with_names_of_agents_are_a_doubt_of_the_plan(tmp_path: Path) -> 
     assert not any(
         "names of agents" in note for note in Histograms.load(written(tmp_path, text)).notes
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("agent,ok,ill %\nA,5,4\nB,7,1\n", "^the label 'ill %' in .* is in per cent: delete"),
+        ("agent,ok,ill (%)\nA,5,4\nB,7,1\n", "^the label 'ill \\(%\\)' in .* is in per cent"),
+        ("agent,label,count\nA,ok,5\nA,ok %,9\n", "^the label 'ok %' in .* is in per cent"),
+        ("agent,ok,ill\nA,5,4\nA %,50,40\n", "^the lines of 'A %' in .* are in per cent: delete"),
+        ("Unnamed: 0,agent,ok\n0,A,5\n1,B,7\n", "'Unnamed: 0' of .* no counts of samples: del"),
+        ("x,agent,ok\n0,A,5\n1,B,7\n2,C,8\n", "'x' of .* numbers its lines from 0 to 2: delete"),
+        ("agent,ok,of which flu\nA,5,4\n", "'of which flu' of .* that another column counts too"),
+        ("agent,ok,davon Frauen\nA,5,4\n", "'davon Frauen' of .* that another column counts too"),
+        ("agent,ok,unlabelled\nA,5,4\n", "'unlabelled' of .* counts samples that have no label"),
+    ],
+)
+def test_what_is_no_count_of_a_label_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Histograms.load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("label", [">50 % stenosis", "unlabelled cases", "dontae", "gender"])
+def test_a_label_may_have_a_sign_of_per_cent_in_it(tmp_path: Path, label: str) -> None:
+    text = f"agent,ok,{label}\nA,5,0\nB,7,1\nC,8,2\n"
+    assert Histograms.load(written(tmp_path, text)).labels == ("ok", label)
+
+
+PARTS = """agent,ok,flu,burn,break,{0}
+A,1500,500,250,150,{1}
+B,350,950,400,100,{2}
+C,150,100,250,700,{3}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "said"),
+    [
+        ("ill", (900, 1450, 1050), "sum of 'flu', 'burn' and 'break' for every agent: delete it"),
+        ("studies", (2390, 1800, 1205), "sum of the others but for 1 % for every agent: delete"),
+    ],
+)
+def test_a_label_that_is_the_sum_of_some_is_refused(
+    tmp_path: Path, name: str, cells: tuple[int, ...], said: str
+) -> None:
+    path = written(tmp_path, PARTS.format(name, *cells))
+    with pytest.raises(InputError, match=f"^the column '{name}' of .* is the {said}"):
+        Histograms.load(path)
+    path = written(tmp_path, PARTS.format(f"{name} cases", *cells))
+    assert len(Histograms.load(path).labels) == 5
+    path = written(tmp_path, PARTS.format(name, *cells[:2], cells[2] * 3))
+    assert len(Histograms.load(path).labels) == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Few samples, the same mix, and two agents only.
+        "agent,a,b,c,d\nA,1,2,3,4\nB,2,1,3,5\nC,0,2,2,9\n",
+        "agent,a,b,c,d\nA,100,200,300,40\nB,200,400,600,80\nC,300,600,900,120\n",
+        "agent,a,b,c,d\nA,150,230,380,40\nB,220,410,630,80\n",
+    ],
+)
+def test_a_label_may_be_as_common_as_some_others(tmp_path: Path, text: str) -> None:
+    assert len(Histograms.load(written(tmp_path, text)).labels) == 4
+
+
+def test_many_labels_are_compared_in_little_time(tmp_path: Path) -> None:
+    counts = np.random.default_rng(1).integers(100, 5_000, (30, 60))
+    counts[:, 59] = counts[:, 4:9].sum(axis=1)
+    lines = [",".join(["agent", *(f"type {n}" for n in range(60))])]
+    lines += [",".join([f"H{n}", *map(str, row)]) for n, row in enumerate(counts.tolist())]
+    with pytest.raises(
+        InputError, match=r"'type 59' .* is the sum of 'type 4', 'type 5', 'type 6'"
+    ):
+        Histograms.load(written(tmp_path, "\n".join(lines) + "\n"))
+
+
+def test_a_total_that_is_off_by_a_hundredth_is_refused_or_doubted(tmp_path: Path) -> None:
+    text = "agent,ok,flu,burn\nA,1500,500,250\nB,350,950,400\nC,150,100,250\n"
+    said = "^line 5 of .*, 'Network', is the sum of the others for every label, but for 1 %: delete"
+    with pytest.raises(InputError, match=said):
+        Histograms.load(written(tmp_path, text + "Network,2001,1550,900\n"))
+    assert Histograms.load(written(tmp_path, text + "Network,2001,1550,800\n")).size == 4
+    of_two = text.replace("C,150,100,250", "Network,1860,1450,650")
+    [doubt] = [
+        note
+        for note in Histograms.load(written(tmp_path, of_two)).notes
+        if isinstance(note, Suspicion)
+    ]
+    assert "but for 1 %: delete it if it is a total" in doubt
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("1-10", "write <11 if the count is withheld because it is small"),
+        ("0–10", "write <11 if the count is withheld because it is small"),
+        ("few", "0 where there is none, or a bound such as <11 where the count is withheld"),
+        ("*", "0 where there is none, or a bound such as <11 where the count is withheld"),
+        ("suppressed", "0 where there is none, or a bound such as <11 where the count is"),
+        (">240", "a bound cannot be used; write the number itself$"),
+        ("(240)", "it can mean -240; write 240 if that is meant"),
+        ("240-", "it can mean -240; write 240 if that is meant"),
+        ("600-800", "a range cannot be used; write one number"),
+    ],
+)
+def test_a_count_has_a_remedy_that_is_read(tmp_path: Path, cell: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Histograms.load(written(tmp_path, f"agent,ok,ill\nA,{cell},4\nB,7,1\n"))
+
+
+@pytest.mark.parametrize("name", ["n", "cases"])
+def test_a_total_may_be_headed_like_counts(tmp_path: Path, name: str) -> None:
+    text = f"agent,ok,ill,{name}\nA,5,4,9\nB,7,1,8\n"
+    with pytest.raises(InputError, match=f"^the column '{name}' of .* is the sum of the others: d"):
+        Histograms.load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("kind", [HISTOGRAMS, PILOTS])
+def test_a_turned_table_is_named(tmp_path: Path, kind: Any) -> None:
+    text = "label,North,Hill\nok,5,4\nill,7,1\n"
+    with pytest.raises(InputError, match="is turned, if 'North' is an agent: write one line for e"):
+        read_rows(written(tmp_path, text)).to_sheet(kind)
+
+
+def test_an_agent_that_comes_twice_is_named_before_its_limits(tmp_path: Path) -> None:
+    text = "agent,ok,limit\nA,5,9\nHill,4,8\nHill,3,7\n"
+    with pytest.raises(InputError, match=r"^line 4 of .* is the second of Hill; join"):
+        Histograms.load(written(tmp_path, text))

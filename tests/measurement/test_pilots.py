@@ -427,3 +427,33 @@ def test_two_agents_that_trained_alone_are_not_one(tmp_path: Path) -> None:
     text = "pilot,agent,contribution,accuracy\n1,Harbour,40,0.7\n2,City,50,0.72\n3,City,80,0.8\n"
     with pytest.raises(InputError, match=r"^pilot 1 in .* has no line for City: add one, with"):
         PilotTable.load(written(tmp_path, text))
+
+
+def test_headings_of_pilots_and_agents_may_be_swapped(tmp_path: Path) -> None:
+    heads, *lines = TEXT.splitlines()
+    text = "\n".join([heads.replace("pilot,agent", "agent,pilot"), *lines]) + "\n"
+    text = text.replace("2,City,0,,,", "2,City,0,,0.7,")
+    with pytest.raises(
+        InputError, match=r"'pilot' and 'agent' of .* seem to be swapped: 1 is an a"
+    ):
+        PilotTable.load(written(tmp_path, text))
+
+
+def test_a_share_may_have_spaces(tmp_path: Path) -> None:
+    text = TEXT.replace("0.71", "419 / 500")
+    assert PilotTable.load(written(tmp_path, text)).accuracies[0, 0] == 0.838
+
+
+def test_many_columns_that_are_not_read_are_one_note(tmp_path: Path) -> None:
+    lines = [f"{line}{''.join(f',x{n}' for n in range(40))}" for line in TEXT.splitlines()]
+    notes = PilotTable.load(written(tmp_path, "\n".join(lines) + "\n")).notes
+    assert [note for note in notes if "not read" in note] == [
+        f"the column 'x0' of {tmp_path / 'pilots.csv'} and 39 others are not read"
+    ]
+
+
+@pytest.mark.parametrize("heading", ["limit (thousands)", "available in Tsd.", "cases (k)"])
+def test_a_column_in_thousands_is_not_offered_another_name(tmp_path: Path, heading: str) -> None:
+    text = TEXT.replace("limit", heading)
+    with pytest.raises(InputError, match="is not in single samples: write the numbers in full"):
+        PilotTable.load(written(tmp_path, text))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import re
 import shlex
 import warnings
 import zipfile
@@ -16,7 +18,7 @@ from xml.etree.ElementTree import ParseError
 
 from fedaccord._checks import suggest
 from fedaccord._io.files import replacing
-from fedaccord._io.numbers import Date, Exact, Merged, Suspicion
+from fedaccord._io.numbers import Date, Exact, Merged, Shown, Suspicion
 from fedaccord._io.rows import MOST_ABOVE
 from fedaccord._io.sheet import name_cell
 from fedaccord._lazy import imported
@@ -27,6 +29,11 @@ from fedaccord.wording import join_with_and, pluralize
 NARROWEST, WIDEST = 10, 60
 # How many rows a note names that are struck through.
 MOST_NAMED = 5
+# What a format of numbers has besides their digits: texts, colours, and room for signs. Commas
+# behind the last digit divide by thousands; with three decimals 2 is shown as 2.000.
+UNSHOWN = re.compile(r'"[^"]*"|\[[^\]]*\]|[\\_*].')
+SCALING = re.compile(r"[0#?],+(?![0#?,])")
+THOUSANDTHS = re.compile(r"\.0{3}(?![0#?])")
 # What a workbook of a table has far less of: a few kilobytes can unpack to cells for hours.
 MOST_BYTES, MOST_CELLS, MOST_PLACES = 64 * 2**20, 300_000, 10**6
 
@@ -96,24 +103,27 @@ def read_workbook(
 
 
 def _refuse_alike(titles: Sequence[str], path: str | Path) -> None:
-    """Refuse several sheets with the same headings, of which any could be meant."""
+    """Refuse several sheets with the same columns, of which any could be meant."""
     if len(titles) > 1:
         raise InputError(
             f"the sheets {join_with_and([repr(title) for title in titles])} of {path} have the "
-            "same headings: hide or delete all but one, or name one, as --sheet "
+            "same columns: hide or delete all but one, or name one, as --sheet "
             f"{shlex.quote(titles[-1])}"
         )
 
 
 def _fill_merged(sheet: Any, lines: list[int], cells: list[list[str]]) -> None:
-    """Put into empty cells what they are merged with, if it stands above them."""
+    """Put into empty cells what they are merged with."""
     places = {line: place for place, line in enumerate(lines)}
     for area in sheet.merged_cells.ranges:
-        above = cells[places[area.min_row]][area.min_col - 1] if area.min_row in places else ""
-        for line in range(area.min_row + 1, area.max_row + 1):
-            if line in places:
-                cell = cells[places[line]][area.min_col - 1] = Merged()
-                cell.above = above
+        first = (area.min_row, area.min_col)
+        held = cells[places[first[0]]][first[1] - 1] if first[0] in places else ""
+        for line in range(area.min_row, area.max_row + 1):
+            for column in range(area.min_col, area.max_col + 1):
+                if line in places and (line, column) != first:
+                    cell = cells[places[line]][column - 1] = Merged()
+                    below = column == area.min_col
+                    cell.above, cell.beside = (held, "") if below else ("", held)
 
 
 def _note_unseen(
@@ -181,9 +191,16 @@ def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
         OSError,
         ParseError,
     ) as error:
-        raise InputError(
-            f"{path} is not a workbook that can be read ({error}); save it as .xlsx or as CSV"
-        ) from None
+        remedy = "save it as .xlsx or as CSV"
+        if _has_chart_sheet(data):
+            remedy = "delete the sheet that has only a chart, or save the table as CSV"
+        raise InputError(f"{path} is not a workbook that can be read ({error}); {remedy}") from None
+
+
+def _has_chart_sheet(data: bytes) -> bool:
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return any(name.startswith("xl/chartsheets/") for name in archive.namelist())
+    return False
 
 
 def _check_size(data: bytes, path: str | Path) -> None:
@@ -202,7 +219,8 @@ def _check_size(data: bytes, path: str | Path) -> None:
 def _read_cell(cell: Any, formulas: Any, path: str | Path) -> str:
     value = cell.value
     if value is None:
-        if formulas.cell(cell.row, cell.column).data_type == "f":
+        # A formula whose value is an empty text has the type of texts.
+        if formulas.cell(cell.row, cell.column).data_type == "f" and cell.data_type != "str":
             name = name_cell(cell.column - 1, cell.row)
             raise InputError(
                 f"cell {name} of {path} has a formula without a value: type the value in its "
@@ -216,11 +234,27 @@ def _read_cell(cell: Any, formulas: Any, path: str | Path) -> str:
         return f"{Decimal(repr(float(value))).scaleb(2).normalize():f} %"
     if isinstance(value, int | float):
         whole = float(value).is_integer() and abs(value) < 2**53
-        return Exact(int(value) if whole else repr(float(value)))
+        text = str(int(value)) if whole else repr(float(value))
+        return _mark_shown(text, cell.number_format) or Exact(text)
     if isinstance(value, date | time):
         # A date is kept with the time of midnight.
         return Date(str(value).removesuffix(" 00:00:00"))
     return str(value).strip()
+
+
+def _mark_shown(text: str, code: str) -> Shown | None:
+    """Return a number that its cell shows as another; nothing if it shows the number.
+
+    text: the number.
+    code: the format of its cell.
+    """
+    plain = UNSHOWN.sub("", code.split(";")[0])
+    scaled = SCALING.search(plain) is not None
+    if text == "0" or not (scaled or THOUSANDTHS.search(plain)):
+        return None
+    shown = Shown(text)
+    shown.code, shown.scaled = code, scaled
+    return shown
 
 
 def write_workbook(

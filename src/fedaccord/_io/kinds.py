@@ -30,20 +30,27 @@ TYPES: Mapping[str, Type] = {
 }
 # The headings that mean a column, besides its own name, in small letters and with single spaces.
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
-    "pilot": ("pilots", "run", "experiment", "lauf"),
+    "pilot": (
+        *("pilots", "run", "experiment", "lauf", "pilot no", "pilot nr", "pilot number"),
+        *("run no", "run nr", "run number"),
+    ),
     "agent": (
         *("agents", "hospital", "site", "client", "member", "centre", "center"),
         *("institution", "clinic", "name", "klinik", "krankenhaus", "standort"),
+        *("agent name", "hospital name", "site name", "client name", "centre name"),
+        *("center name", "clinic name", "name of hospital", "name of site"),
     ),
     "label": ("labels", "class", "diagnosis", "category", "klasse", "diagnose"),
     "contribution": (
         *("contributions", "cases", "samples", "n", "patients", "given", "gives"),
         *("cases given", "fälle", "patienten", "anzahl", "anzahl fälle", "beitrag"),
+        *("number of cases", "number of samples", "number of patients", "no. of cases"),
     ),
     "reserve": ("reserves",),
     "count": (
         *("counts", "cases", "samples", "n", "patients", "fälle", "patienten", "anzahl"),
-        "anzahl fälle",
+        *("anzahl fälle", "number of cases", "number of samples", "number of patients"),
+        "no. of cases",
     ),
     "validation": (
         *("validation size", "validation points", "validation cases", "n val", "test cases"),
@@ -78,7 +85,23 @@ NO_LABELS = frozenset(
         *("postcode", "postal code", "zip", "zip code", "plz"),
     )
 )
-NO_LABEL = re.compile(r"(?:nummer|\bnumber|\bnr|\bid|datum|\bdate)\.?$")
+NO_LABEL = re.compile(r"(?:nummer|\bnumber|\bnr|\bid|datum|\bdate)\.?$|unnamed: ?[0-9]+$")
+# Headings of samples that have no label, and of those that other columns count already.
+UNLABELLED = re.compile(r"(?:un|not |non ?)label?led$|(?:without|ohne) label$")
+AGAIN = re.compile(r"(?:of which|of these|of those|thereof|davon|darunter)\b")
+# A name of shares in per cent, unlike ">50 % stenosis".
+PERCENT = re.compile(
+    r"(?:^|[^0-9\s])\s*%[)\]]?$|^%(?: |[0-9]+$)|\b(?:in per ?cent|in prozent|pct\.?)$",
+    re.IGNORECASE,
+)
+# Words that are one letter off a heading of four letters, and can be labels.
+NO_SLIPS = frozenset(
+    (
+        *("goat", "gout", "coal", "goals", "cyst", "cast", "coat", "coast", "most", "host", "post"),
+        *("costa", "lost", "seed", "weed", "feed", "reed", "deed", "knead", "need", "mint", "mine"),
+        *("mind", "mini", "mix", "boat", "lime", "viel", "spiel", "tiel", "kiel"),
+    )
+)
 # The shortest heading of which others are likely misspellings: "goat" is a label, and no goal.
 LEAST_LETTERS = 4
 # Columns of numbers of samples or of prices, and what a heading may say of that besides: what is
@@ -88,6 +111,12 @@ NOUN = "(?:cases|samples|patients|fälle|patienten)"
 BESIDES = re.compile(
     rf"^{NOUN} | {NOUN}$| (?:per|pro|je) (?:case|sample|patient|fall)$"
     rf"| ?[(\[](?:{NOUN}|n|€|eur|euro|\$|usd)[)\]]$"
+)
+# What a contribution is counted in, as in "contribution (cases)".
+UNIT = re.compile(rf" ?[(\[]{NOUN}[)\]]$")
+# What a heading says of numbers in per cent.
+CENT = re.compile(
+    r"\s*(\(%\)|\[%\]|in %|%|\bin per ?cent|\(in per ?cent\)|\(per ?cent\)|\bin prozent)$"
 )
 # What a line is called that has the mean of the others, or the sum of some.
 MEANS = frozenset(
@@ -136,8 +165,10 @@ class TableKind:
 
     def find_column(self, heading: str) -> str | None:
         """Return the column that a heading means, if there is one."""
-        words = simplify(heading).rstrip(".")
+        words = simplify(heading).rstrip(".:")
         known = (*self.needed, *self.own)
+        if UNIT.search(words) and UNIT.sub("", words) in self.headings("contribution"):
+            words = "contribution"
         found = next((column for column in known if words in self.headings(column)), None)
         bare = BESIDES.sub("", BESIDES.sub("", words, count=1), count=1).rstrip(".")
         counted = (column for column in known if column in COUNTED)
@@ -188,6 +219,33 @@ MEMBERS = TableKind(
 )
 
 
+def find_near_miss(heading: str, among: Iterable[str]) -> str | None:
+    """Return the column whose own name is one letter off a heading, or two that are swapped.
+
+    So short a word may also be a label that looks like the name of a column.
+
+    heading: what a table has.
+    among: the columns that it may mean.
+    """
+    word = simplify(heading)
+    if word in NO_SLIPS:
+        return None
+    return next((column for column in among if _is_one_off(word, column)), None)
+
+
+def _is_one_off(one: str, other: str) -> bool:
+    """Return whether one edit turns a word into another, that keeps the first letter."""
+    if one[:1] != other[:1] or one == other:
+        return False
+    if sorted(one) == sorted(other):
+        return sum(a != b for a, b in zip(one, other, strict=True)) == 2
+    if len(one) == len(other):
+        return sum(a != b for a, b in zip(one, other, strict=True)) == 1
+    short, long = sorted((one, other), key=len)
+    dropped = (long[:n] + long[n + 1 :] for n in range(len(long)))
+    return len(long) == len(short) + 1 and short in dropped
+
+
 def has_no_counts(heading: str) -> bool:
     """Return whether a heading is that of numbers that count no samples, as of a telephone."""
     words = simplify(heading)
@@ -197,4 +255,9 @@ def has_no_counts(heading: str) -> bool:
 def simplify(heading: str) -> str:
     """Return a heading in small letters, with single spaces and no sign of per cent."""
     words = re.sub(r"[\s_\-]+", " ", heading).strip().casefold()
-    return re.sub(r"\s*(\(%\)|\[%\]|in %|%)$", "", words)
+    return CENT.sub("", words)
+
+
+def is_in_percent(heading: str) -> bool:
+    """Return whether a heading says that its numbers are in per cent."""
+    return "%" in heading or CENT.search(heading.strip().casefold()) is not None

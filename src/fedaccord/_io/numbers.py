@@ -27,7 +27,7 @@ DECIMAL = re.compile(
     r"[+-]?(?:[0-9]+(?P<mark>[.,])[0-9]*|(?P<bare>[.,])[0-9]+)(?:[eE][+-]?[0-9]+)?"
 )
 # A count that was withheld because it is small, as <11.
-SUPPRESSED = re.compile(r"(<=|<|≤)\s*([0-9]{1,6})\*?")
+SUPPRESSED = re.compile(r"(<=|≤|<(?!=|\s*0+\*?$))\s*([0-9]{1,6})\*?")
 # A bound on a count in words.
 SAID_BOUND = re.compile(
     r"(?:(?P<below>unter|under|below|less than|fewer than|weniger als)"
@@ -58,6 +58,9 @@ LOOKALIKE = re.compile(
 DIGITS = str.maketrans("OolI", "0011")
 # Two numbers and what stands between them, as 600-800 or 5 to 10.
 RANGE = re.compile(r"[0-9][0-9.,' ]*%? ?(?:-|–|—|to|bis) ?[0-9][0-9.,' ]*%?", re.IGNORECASE)
+# A count from 0 or 1 on, as 1-10, and a number that is negative in accounts, as (240) or 240-.
+SMALL = re.compile(r"[01] ?(?:-|–|—|to|bis) ?([0-9]{1,6})", re.IGNORECASE)
+NEGATIVE = re.compile(r"\(([0-9][0-9.,]*)\)|([0-9][0-9.,]*) ?-")
 MARKS = {".": "a point", ",": "a comma"}
 
 
@@ -67,6 +70,18 @@ class Exact(str):
     __slots__ = ()
 
 
+class Shown(Exact):
+    """A number that a workbook shows so that it looks like another.
+
+    code: how the cell is shown.
+    scaled: whether it is shown in thousands or millions; if not, with three decimals.
+    """
+
+    __slots__ = ("code", "scaled")
+    code: str
+    scaled: bool
+
+
 class Date(str):
     """A date that a workbook holds in a cell, often what became of a number like 1.5."""
 
@@ -74,10 +89,15 @@ class Date(str):
 
 
 class Merged(str):
-    """An empty cell of a workbook that is merged with one above it."""
+    """An empty cell of a workbook that is merged with another.
 
-    __slots__ = ("above",)
+    above: what the first of the merged cells holds, if it stands in the same column.
+    beside: what it holds, if it stands in a column to the left.
+    """
+
+    __slots__ = ("above", "beside")
     above: str
+    beside: str
 
 
 class Suspicion(str):
@@ -208,7 +228,7 @@ def read_share(text: str, what: str, marks: Marks, *, column: str = "") -> float
     marks: what points and commas mean in the file.
     column: its name.
     """
-    plainer = text.translate(PLAINER)
+    plainer = re.sub(r"(?<=[0-9]) */ *(?=[0-9])", "/", text.translate(PLAINER))
     value = read_number(plainer.rstrip("% "), what, marks, kind="share", column=column)
     if not plainer.endswith("%"):
         return value
@@ -236,20 +256,27 @@ def _find_remedy(text: str, column: str) -> str:
         return ERROR
     if SUPPRESSED.fullmatch(text):
         return "a count that is withheld cannot be used here; write the number itself"
+    is_count = column == "count" or bool(column and column not in TYPES)
     if said := SAID_BOUND.fullmatch(text):
         sign = "<" if said["below"] else "≤"
-        if column == "count" or column not in TYPES:
+        if is_count:
             return f"write {sign}{said['number']}, without the word"
     if said or BOUND.fullmatch(text):
-        empty = ", or leave the cell empty" if column != "contribution" else ""
+        empty = ", or leave the cell empty" if column != "contribution" and not is_count else ""
         return f"a bound cannot be used; write the number itself{empty}"
     if DATE.fullmatch(text):
         return "it is a date; format the cell as a number and type the number again"
     if scaled := SCALED.fullmatch(text.translate(PLAINER)):
         number = Decimal(scaled["number"].replace(",", ".")).scaleb(SCALES[scaled.lastgroup or ""])
         return "write it in full" if len(scaled["part"] or "") == 3 else f"write {number:f}"
+    if is_count and (small := SMALL.fullmatch(text)):
+        most = int(small[1]) + 1
+        return f"write <{most} if the count is withheld because it is small, or the number itself"
     if RANGE.fullmatch(text.translate(PLAINER)):
         return "a range cannot be used; write one number"
+    if found := NEGATIVE.fullmatch(text):
+        digits = found[1] or found[2]
+        return f"it can mean -{digits}; write {digits} if that is meant"
     if LOOKALIKE.fullmatch(text):
         return (
             f"it has a letter in place of a digit; write {text.translate(DIGITS)} if that is meant"
@@ -265,6 +292,11 @@ def _find_remedy(text: str, column: str) -> str:
         return 'write a number, or "failed" where training failed; leave it empty if not measured'
     if column == "contribution":
         return "write a number (0 if there is none)"
+    if is_count:
+        return (
+            "write a number, 0 where there is none, or a bound such as <11 where the count is "
+            "withheld because it is small"
+        )
     return "write a number, or leave the cell empty where there is none"
 
 

@@ -9,8 +9,18 @@ from itertools import pairwise
 from typing import NoReturn
 
 from fedaccord._checks import clean_name, find_closest
-from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS, PROPOSAL, TYPES, TableKind, simplify
-from fedaccord._io.numbers import Merged, shorten
+from fedaccord._io.kinds import (
+    HISTOGRAMS,
+    MEMBERS,
+    PILOTS,
+    PROPOSAL,
+    TYPES,
+    TableKind,
+    has_no_counts,
+    is_in_percent,
+    simplify,
+)
+from fedaccord._io.numbers import PLAIN, Merged, shorten
 from fedaccord._io.sheet import Sheet, is_total, name_cell
 from fedaccord._io.writing import unescape_formula
 from fedaccord.errors import InputError
@@ -24,8 +34,14 @@ NOTE = re.compile(
 )
 # The most words in the name of an agent; a longer text is likely a note.
 MOST_WORDS = 4
+# What a heading says of numbers that are not in single samples.
+IN_THOUSANDS = re.compile(
+    r" ?[(\[]?(?:in )?(?:thousands?|tausend|tsd\.?|k|'?000s?|millions?|mio\.?)[)\]]?$"
+)
 # A cell with a letter.
 TEXT = re.compile(r"[^\W\d_]")
+# The most columns that are not read and have a note each.
+MOST_UNREAD = 5
 MARK_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
@@ -132,9 +148,13 @@ class Rows:
         """Return the columns of one table, whose kind is right."""
         places, percents, renamed = _find_columns(self, kind)
         self._check_widths()
+        if kind is PROPOSAL:
+            self._refuse_halves(places["contribution"])
         if kind is PROPOSAL and (heading := self._find_agents(places)):
             places["agent"] = places.pop(heading)
             renamed.append(f"the column {heading!r} is read as agent")
+        if kind is PROPOSAL and "agent" not in places:
+            self._refuse_numbered(places)
         self._check_strays(kind, places)
         notes = list(self.notes)
         if renamed:
@@ -150,7 +170,7 @@ class Rows:
                 cells[name] = [unescape_formula(cell) for cell in cells[name]]
             if TYPES.get(name) == "name":
                 cells[name] = list(map(clean_name, cells[name]))
-        return Sheet(
+        sheet = Sheet(
             path=self.path,
             lines=self.lines[1:],
             cells=cells,
@@ -159,7 +179,10 @@ class Rows:
             places=places,
             percents=frozenset(percents),
             notes=notes,
-        ).without_total()
+            headings={name: self.cells[0][place] for name, place in places.items()},
+        )
+        sheet.refuse_merged()
+        return sheet.without_total()
 
     def _find_agents(self, places: Mapping[str, int]) -> str | None:
         """Return the column of a proposal that names its agents under a heading of its own.
@@ -181,13 +204,53 @@ class Rows:
             )
         return named[0] if named else None
 
+    def _refuse_halves(self, place: int) -> None:
+        """Refuse contributions such as 1,340 that a comma has split into two cells.
+
+        The second half then stands in a column that is empty where numbers are small.
+
+        place: where the contributions stand.
+        """
+        pairs = [row[place : place + 2] for row in self.cells[1:] if len(row) > place + 1]
+        filled = [pair for pair in pairs if pair[1]]
+        is_split = 0 < len(filled) < len(pairs) and all(map(_is_split, filled))
+        if self.separator == "," and self.unit == "line" and is_split:
+            row = next(n for n, cells in enumerate(self.cells) if n and cells[place + 1])
+            one, other = filled[0]
+            heading = self.cells[0][place + 1]
+            raise InputError(
+                f"line {self.lines[row]} of {self.path} has {one} and {other} next to each other, "
+                f"which can be {one}{other}: write {one}{other} if that is meant, or fill in the "
+                f"whole column {heading!r}, with 0 where there is nothing"
+            )
+
+    def _refuse_numbered(self, places: Mapping[str, int]) -> None:
+        """Refuse a proposal without names whose lines have numbers in another order.
+
+        places: where each column stands.
+        """
+        for name, place in places.items():
+            cells = [row[place] for row in self.cells[1:]]
+            if name in (*PROPOSAL.needed, *PROPOSAL.own) or not all(map(PLAIN.fullmatch, cells)):
+                continue
+            found = list(map(int, cells))
+            counted = any(sorted(found) == [*range(n, n + len(found))] for n in (0, 1))
+            if (counted or (has_no_counts(name) and _are_different(cells))) and found != sorted(
+                found
+            ):
+                raise InputError(
+                    f"{self.path} has no names of agents, and the numbers in the column {name!r} "
+                    f"are not in order: sort the {self.unit}s by them, or add a column 'agent' "
+                    "with the names"
+                )
+
     def _note_unread(self, kind: TableKind, places: Mapping[str, int]) -> list[str]:
         """Return notes on columns that are not read; refuse one that is likely misspelt.
 
         kind: of table.
         places: where each column stands.
         """
-        notes = []
+        notes, unread = [], []
         known = (*kind.needed, *kind.own)
         free = [name for name in known if name not in places]
         for name in places:
@@ -199,9 +262,15 @@ class Rows:
                     "or delete it"
                 )
             near = find_closest(name, free)
-            said = f"; if it is the {near}, call it {near!r}" if near else ""
-            notes.append(f"the column {name!r} of {self.path} is not read{said}")
-        return notes
+            if near:
+                said = f"if it is the {near}, call it {near!r}"
+                notes.append(f"the column {name!r} of {self.path} is not read; {said}")
+            else:
+                unread.append(name)
+        if len(unread) > MOST_UNREAD:
+            said = f"the column {unread[0]!r} of {self.path} and {len(unread) - 1:,} others"
+            return [*notes, f"{said} are not read"]
+        return [*notes, *(f"the column {name!r} of {self.path} is not read" for name in unread)]
 
     def _check_kind(self, kind: TableKind) -> None:
         heads = [head for head in self.cells[0] if head]
@@ -216,6 +285,8 @@ class Rows:
         if kind is MEMBERS and (found is HISTOGRAMS or "limit" in columns):
             # What each has may stand under any of the headings that mean counts.
             found = kind
+        if found is PROPOSAL is not kind:
+            self._refuse_sum_of_labels()
         if found is not None and found is not kind:
             raise InputError(
                 f"{self.path} is {found.title}, and {kind.title} is needed here: "
@@ -228,6 +299,10 @@ class Rows:
                 f"here: 'fedaccord solve {self.path}' reads it"
             )
         missing = [name for name in kind.needed if name not in columns]
+        self._refuse_scaled(strangers)
+        if missing:
+            self._refuse_turned()
+            self._refuse_title(kind)
         self._refuse_wide(kind, missing, strangers)
         where = f"{self.unit} {self.lines[0]}"
         for name in missing:
@@ -243,6 +318,60 @@ class Rows:
                 f"{', '.join(map(repr, heads))}. "
                 f"Accepted headings {known}"
             )
+
+    def _refuse_scaled(self, strangers: Sequence[str]) -> None:
+        """Refuse a column of ours whose heading says that it is in thousands or millions."""
+        for head in strangers:
+            bare = IN_THOUSANDS.sub("", simplify(head))
+            known = (kind.find_column(bare) for kind in (PILOTS, HISTOGRAMS, PROPOSAL))
+            if bare != simplify(head) and (column := next(filter(None, known), None)):
+                raise InputError(
+                    f"the column {head!r} of {self.path} is not in single samples: write the "
+                    f"numbers in full, and call it {column!r}"
+                )
+
+    def _refuse_turned(self) -> None:
+        """Refuse a table with a line for each label, and a column for each agent."""
+        first, *others = self.cells[0]
+        found = {HISTOGRAMS.find_column(head) for head in others if head}
+        strangers = [head for head in others if head and HISTOGRAMS.find_column(head) is None]
+        is_turned = HISTOGRAMS.find_column(first) == "label" and len(strangers) > 1
+        if is_turned and not found & {"agent", "count"}:
+            raise InputError(
+                f"the table {self.path} is turned, if {strangers[0]!r} is an agent: write one "
+                f"{self.unit} for each agent, below the heading 'agent', and a column for each "
+                "label"
+            )
+
+    def _refuse_sum_of_labels(self) -> None:
+        """Refuse a column headed like contributions that is the sum of the labels next to it."""
+        heads = self.cells[0]
+        columns = list(map(HISTOGRAMS.find_column, heads))
+        labels = [n for n, head in enumerate(heads) if head and columns[n] is None]
+        if columns.count("count") != 1 or len(labels) < 2:
+            return
+        place = columns.index("count")
+        rows = [
+            [row[n] if n < len(row) else "" for n in (place, *labels)] for row in self.cells[1:]
+        ]
+        if all(map(PLAIN.fullmatch, (cell for row in rows for cell in row if cell))) and all(
+            row[0] and int(row[0]) == sum(int(cell or 0) for cell in row[1:]) for row in rows
+        ):
+            raise InputError(
+                f"the column {heads[place]!r} of {self.path} is the sum of the others: delete it"
+            )
+
+    def _refuse_title(self, kind: TableKind) -> None:
+        """Refuse a line above the headings that has as many cells as they have."""
+        for line, row in list(zip(self.lines, self.cells, strict=True))[1:MOST_ABOVE]:
+            found = {kind.find_column(cell) for cell in row if cell}
+            if found.issuperset((*kind.needed, "agent")):
+                above = self.lines[0]
+                which = f"{self.unit}s {above} to {line - 1}" if line > above + 1 else above
+                which = which if isinstance(which, str) else f"{self.unit} {which}"
+                raise InputError(
+                    f"the headings of {self.path} are in {self.unit} {line}: delete {which}"
+                )
 
     def _refuse_wide(self, kind: TableKind, missing: list[str], strangers: list[str]) -> None:
         """Refuse a table with columns of its own for each agent, as 'Hill cases', 'Hill acc'."""
@@ -308,11 +437,16 @@ class Rows:
             where = f"{self.unit} {line} of {self.path}"
             said = [(place, cell) for place, cell in enumerate(row) if cell]
             place, text = said[0]
-            # An agent may stand alone in its line, and then it has no samples.
             stray = place != agent or kind is PILOTS or NOTE.match(text)
             is_text = re.search(r"[^\W0-9]", text) and not is_total(text)
-            if len(said) == 1 < len(places) and stray and is_text and not text.startswith("#"):
+            alone = len(said) == 1 < len(places) and is_text and not text.startswith("#")
+            if alone and stray:
                 raise InputError(f"{where} looks like a note: delete it")
+            if alone and kind is HISTOGRAMS:
+                raise InputError(
+                    f"{where} has the name {shorten(text)!r} and no number: delete it if it is a "
+                    "note, or write 0 in its empty cells if it is an agent without samples"
+                )
             if len(said) == 1 < len(places) and kind is PROPOSAL and _is_long(text):
                 raise InputError(
                     f"{where} looks like a note: delete it, or fill in the missing cells"
@@ -337,6 +471,12 @@ class Rows:
         if self.separator == ",":
             return "write numbers without commas, as 1700 or 0.85"
         return "delete the cells without a heading"
+
+
+def _is_split(pair: Sequence[str]) -> bool:
+    """Return whether two cells can be the halves of a number with a comma between thousands."""
+    one, other = pair
+    return bool(re.fullmatch("[1-9][0-9]{0,2}", one) and re.fullmatch("[0-9]{3}", other))
 
 
 def _are_different(names: Sequence[str]) -> bool:
@@ -365,7 +505,7 @@ def _find_columns(rows: Rows, kind: TableKind) -> tuple[dict[str, int], list[str
         if column in places:
             _refuse_twice(rows, column, places[column], place)
         places[column] = place
-        if column in TYPES and "%" in heading:
+        if column in TYPES and is_in_percent(heading):
             if kind.type_of(column) != "share":
                 raise InputError(
                     f"the column {heading!r} of {rows.path} is in per cent: write numbers, and "
@@ -450,6 +590,9 @@ def _is_above_headings(row: list[str], below: Sequence[str] = ()) -> bool:
 
 
 def find_headings(cells: list[list[str]]) -> list[str]:
-    """Return the headings of a table of ours, perhaps below a title; none of any other cells."""
+    """Return the columns of a table of ours, perhaps below a title; none of any other cells."""
     table = Rows("", [0] * len(cells), cells).without_title()
-    return [] if table.kind is None else _fold_heads(table.cells[0])
+    if (kind := table.kind) is None:
+        return []
+    heads = filter(None, _fold_heads(table.cells[0]))
+    return [kind.title, *sorted(kind.find_column(head) or head for head in heads)]

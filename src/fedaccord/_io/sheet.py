@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -17,6 +17,8 @@ from fedaccord._io.numbers import (
     SUPPRESSED,
     Date,
     Marks,
+    Merged,
+    Shown,
     find_middle,
     read_number,
     read_share,
@@ -45,6 +47,7 @@ class Sheet:
     places: where in the file each column stands.
     percents: columns whose heading says that they are in per cent.
     notes: what to say about how it was read.
+    headings: what the file calls each column.
     """
 
     path: str
@@ -55,6 +58,7 @@ class Sheet:
     places: dict[str, int] = field(default_factory=dict)
     percents: frozenset[str] = frozenset()
     notes: list[str] = field(default_factory=list)
+    headings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -64,6 +68,10 @@ class Sheet:
     def column(self, name: str) -> list[str]:
         """Return the cells of a column; empty texts where there is no such column."""
         return self.cells.get(name, [""] * len(self.lines))
+
+    def heading(self, name: str) -> str:
+        """Return what the file calls a column."""
+        return self.headings.get(name, name)
 
     def where(self, row: int) -> str:
         """Return where a row stands, for messages."""
@@ -130,6 +138,13 @@ class Sheet:
             raise InputError(
                 f"{self.describe(name, row)} is a date, {text}: format the cell as a number and "
                 "type the number again"
+            )
+        if isinstance(text, Shown) and kind != "share" and (text.scaled or kind == "count"):
+            how = "in thousands or millions" if text.scaled else "like thousands"
+            raise InputError(
+                f"{self.describe(name, row)} is {text}, and the spreadsheet shows it {how}, with "
+                f"the format {text.code}: give the column the format General, and check the "
+                "number"
             )
         if kind == "share":
             return self._read_share(name, row)
@@ -230,6 +245,30 @@ class Sheet:
                     "correct one"
                 )
         return [found.get(agent, otherwise) for agent in agents]
+
+    def refuse_merged(self) -> None:
+        """Refuse numbers that are merged with others: they would count for the first alone.
+
+        What an agent has one of may be merged over its own lines.
+        """
+        owners = self.column("agent")
+        known = (*self.kind.needed, *self.kind.own)
+        for name, cells in self.cells.items():
+            is_read = name in known or self._is_label(name)
+            if not is_read or self.kind.type_of(name) == "name":
+                continue
+            first = 0
+            for row, cell in enumerate(cells):
+                if not isinstance(cell, Merged):
+                    first = row
+                elif cell.beside or (
+                    cell.above and (name not in OWN or owners[row] != owners[first])
+                ):
+                    with_what = "to its left" if cell.beside else "above"
+                    raise InputError(
+                        f"{self.describe(name, row)} is merged with the cell {with_what}: split "
+                        "them, and write a number in each"
+                    )
 
     def without_total(self) -> Sheet:
         """Return the sheet without a last line that sums up the others, or refuse a wrong one."""

@@ -10,7 +10,7 @@ import contextlib
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from fedaccord.errors import InputError
 
 # What the letters of other encodings look like in Windows-1252, as of the Macintosh: "SŸd".
 MISREAD = re.compile(r"[€ƒ…†‡ˆ‰‹•˜™›Ÿ][a-zà-ÿ]")
+# What the names of workbooks end in.
+BOOKS = (".xlsx", ".xlsm")
 # How files begin that are saved or sent in place of a table, and what they are.
 FOREIGN = {
     **{b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture"},
@@ -103,14 +105,17 @@ def _read_any(path: str | Path, data: bytes, expected: str | None, sheet: str | 
             f"{path} is JSON and not a table; a game is taken by 'fedaccord solve' and "
             "'fedaccord plan' if its name ends in .json"
         )
-    if separator is None:
-        # Above the headings there may be a title.
-        lines_above = [row for row in text.splitlines()[:MOST_ABOVE] if row.strip()]
-        separator = _find_separator([first] if expected is not None else lines_above, expected)
-    try:
-        lines, cells = _split_text(text, separator, path, skipped)
-    except csv.Error as error:
-        raise InputError(f"{path} is not CSV ({error}); save it again") from None
+    # Above the headings there may be a title.
+    lines_above = [row for row in text.splitlines()[:MOST_ABOVE] if row.strip()]
+    found_separator = _find_separator([first] if expected is not None else lines_above, expected)
+    if separator and found_separator in first and not any(separator in row for row in lines_above):
+        found_name = MARK_NAMES[found_separator]
+        raise InputError(
+            f"line {skipped} of {path} says that {separator!r} separates cells, and {found_name}s "
+            f"do: delete line {skipped}"
+        )
+    separator = separator or found_separator
+    lines, cells = _split_text(text, separator, path, skipped)
     return Rows(str(path), lines, cells, notes=notes, separator=separator)
 
 
@@ -128,7 +133,7 @@ def _split_text(
     lines: list[int] = []
     cells: list[list[str]] = []
     start = ended = above
-    for row in reader:
+    for row in _read_all(reader, path, above):
         start, ended = ended + 1, above + reader.line_num
         if any(cell.strip() for cell in row):
             lines.append(ended)
@@ -144,6 +149,25 @@ def _split_text(
             "delete it"
         )
     return lines, cells
+
+
+def _read_all(reader: Any, path: str | Path, above: int) -> Iterator[list[str]]:
+    """Return the lines that a reader of CSV finds, or say in which it fails.
+
+    reader: the reader.
+    path: the file, for messages.
+    above: how many lines the file has above those of the reader.
+    """
+    while True:
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            line = above + reader.line_num
+            raise InputError(
+                f"line {line} of {path} is not CSV ({error}): correct it, or delete it"
+            ) from None
 
 
 def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[str, ...]]:
@@ -167,13 +191,19 @@ def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[
     # A zero byte is valid UTF-8, and the mark of UTF-16 that does not say so.
     if b"\x00" not in data:
         with contextlib.suppress(UnicodeDecodeError):
-            return data.decode("utf-8-sig"), ()
+            text = data.decode("utf-8-sig")
+            return text, _note_encoded_twice(text, path)
     # No text has control characters; and without them it is what Windows writes in Europe.
     try:
         if strict or re.search(rb"[\x00-\x08\x0e-\x1f]", data):
             raise ValueError
         text = data.decode("cp1252")
     except ValueError:
+        if Path(path).suffix.lower() in BOOKS:
+            raise InputError(
+                f"{path} is not a workbook, whatever its name: save the table again as .xlsx or as "
+                "CSV"
+            ) from None
         raise InputError(f"{path} is not a text file in UTF-8; save it as one") from None
     words = re.findall(r"[^\s,;|\"]*[^\x00-\x7f][^\s,;|\"]*", text)
     if strange := next(filter(MISREAD.search, words), None):
@@ -185,6 +215,19 @@ def _decode(data: bytes, path: str | Path, *, strict: bool) -> tuple[str, tuple[
         f"{path} is not in UTF-8 and is read as Windows-1252: check that names are right, as "
         f"{shorten(words[0])!r}",
     )
+
+
+def _note_encoded_twice(text: str, path: str | Path) -> tuple[str, ...]:
+    """Return a note on a name that was saved in UTF-8 and then read as Windows-1252."""
+    words = re.split(r"[\s,;|\"]+", text) if re.search("[ÃÂ].", text) else []
+    for word in filter(re.compile("[ÃÂ]").search, words):
+        with contextlib.suppress(UnicodeError):
+            meant = word.encode("cp1252").decode("utf-8")
+            return (
+                f"{path} names {shorten(word)!r}, which is likely {shorten(meant)!r} in a wrong "
+                "encoding: save the table again as CSV in UTF-8",
+            )
+    return ()
 
 
 def _find_separator(first: Sequence[str], expected: str | None) -> str:

@@ -19,7 +19,15 @@ from fedaccord.cli.app import (
     describe_files,
     present,
 )
-from fedaccord.cli.options import AsJson, Goals, HistogramsFile, Limits, ReportFile, SheetName
+from fedaccord.cli.options import (
+    AsJson,
+    Goals,
+    HistogramsFile,
+    Limits,
+    ReportFile,
+    SheetName,
+    read_probability,
+)
 from fedaccord.cli.plan import check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.planning.basis import Wanted, set_limits
@@ -51,6 +59,7 @@ Probability = Annotated[
     float | None,
     typer.Option(
         metavar="P",
+        parser=read_probability,
         help="Required probability that all agents reach their goals. Default: the game's, or "
         "0.95.",
     ),

@@ -10,7 +10,7 @@ import typer
 
 from fedaccord._checks import check_real
 from fedaccord.cli.app import describe_files, gather_options
-from fedaccord.cli.options import Goals, HistogramsFile, Limits, SheetName
+from fedaccord.cli.options import Goals, HistogramsFile, Limits, SheetName, read_probability
 from fedaccord.cli.plan import Harm, check_wanted, fit_pilots
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
@@ -32,6 +32,7 @@ Probability = Annotated[
     float | None,
     typer.Option(
         metavar="P",
+        parser=read_probability,
         help="For pilots: probability that all agents reach their goals. Default: 0.95.",
     ),
 ]

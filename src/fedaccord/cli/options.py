@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from fedaccord._checks import check_known, check_workers, cores
+from fedaccord._io.numbers import Marks, read_share
 from fedaccord.cli.app import Interrupted
 from fedaccord.errors import InputError
 from fedaccord.report.terminal import complain, show_count
@@ -32,6 +33,17 @@ if TYPE_CHECKING:
 # Where finished runs, and scores and start weights, are kept unless an option names a place.
 RESULTS = "fedaccord.sqlite"
 CACHE = "fedaccord.cache"
+
+# Numbers.
+
+
+def read_probability(given: str | float) -> float:
+    """Return a probability of the command line, which may be in per cent, as 95%."""
+    try:
+        return read_share(str(given), "it", Marks())
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from None
+
 
 # Input.
 

@@ -246,7 +246,9 @@ def _read_members(subject: str, rows: Rows | None, limits: Wanted | None) -> Mem
     members = Members.from_text(subject) if rows is None else Members.from_rows(rows)
     complain_of(members.notes)
     if limits is not None:
-        members = members.with_limits(limits.among(members.agents, members.limits.tolist()))
+        members = members.with_limits(
+            limits.check_whole("--limit").among(members.agents, members.limits.tolist())
+        )
     return members
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedaccord._io.numbers import to_share
 from fedaccord.cli.app import (
     Wording,
     add_wording,
@@ -43,6 +44,7 @@ from fedaccord.cli.options import (
     choose_engine,
     explain_interrupt,
     read_config,
+    read_probability,
 )
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.federation.config.sections import override
@@ -100,6 +102,7 @@ Probability = Annotated[
     float,
     typer.Option(
         metavar="P",
+        parser=read_probability,
         help="Probability that all agents reach their goals.",
     ),
 ]
@@ -340,6 +343,11 @@ def check_wanted(
     probability: float, judged: str, prefer: str = "total", time_limit: float = 60.0
 ) -> None:
     """Refuse options that no plan can have before any pilot is trained."""
+    if 1 < probability <= 100:
+        raise InputError(
+            f"--probability must be above 0 and below 1; got {probability:g}: did you mean "
+            f"{to_share(probability):g}, or {probability:g}%?"
+        )
     if not 0 < probability < 1:
         raise InputError(
             f"--probability must be above 0 and below 1, such as 0.95; got {probability:g}: no "

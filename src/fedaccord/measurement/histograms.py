@@ -26,7 +26,7 @@ from fedaccord._io.rows import Rows
 from fedaccord._io.table import read_rows
 from fedaccord.errors import InputError
 from fedaccord.games.linear import DiscoveryGame, LinearGame
-from fedaccord.measurement.label_counts import SWAP, read_counts
+from fedaccord.measurement.label_counts import SWAP, read_counts, refuse_twice
 from fedaccord.measurement.pilots import read_own
 from fedaccord.wording import capitalize_first, count, name_few, pluralize
 
@@ -249,6 +249,7 @@ class Histograms:
         """Read the rows of a table of histograms."""
         sheet = rows.to_sheet(HISTOGRAMS)
         agents = sheet.names("agent")
+        refuse_twice(sheet)
         own = sheet.own_fields(agents)
         labels, counts = read_counts(sheet, agents, own["limits"])
         said = (

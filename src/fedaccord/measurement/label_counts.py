@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedaccord._checks import Matrix, find_slip
-from fedaccord._io.kinds import HISTOGRAMS, NOUN, has_no_counts, simplify
+from fedaccord._io.kinds import (
+    AGAIN,
+    HISTOGRAMS,
+    NOUN,
+    PERCENT,
+    UNLABELLED,
+    find_near_miss,
+    has_no_counts,
+    simplify,
+)
 from fedaccord._io.numbers import PLAIN, SUPPRESSED, Suspicion, find_middle, shorten
 from fedaccord._io.rows import Rows
 from fedaccord._io.sheet import Sheet, is_total
 from fedaccord.errors import InputError
-from fedaccord.wording import count, format_samples, pluralize
+from fedaccord.wording import count, format_samples, join_with_and, pluralize
 
 # Names that agents have and labels have not.
 AGENTS = re.compile(
@@ -31,6 +41,12 @@ MOST_COMPARED = 100
 LEAST_NUMBERED = 3
 # Of three agents one can be the sum of the others by chance if its counts have fewer digits in all.
 LEAST_DIGITS = 5
+# A label can be the sum of some others by chance if its counts show fewer digits than this, beyond
+# those that the number of sums to try takes away. Of so many labels all sums are tried, and of more
+# so many sums of neighbours; as many agents as this must show it.
+LEAST_SHOWN, MOST_CHOSEN, MOST_SETS, MOST_SHOWN = 2, 10, 2_000, 20
+# So far off may a total be in which somebody counted anew, and so large are numbers that show it.
+MOST_OFF, LEAST_LARGE = 0.01, 100
 # Larger counts than this are of telephone numbers, if other labels have few.
 MOST_COUNTED = 10**6
 # Numbers from here on, that differ by less than this while other columns differ by more, are dates
@@ -57,6 +73,7 @@ def read_counts(
             f"{'count' if 'label' in sheet.columns else 'label'}: a table has both, or a "
             "column for each label"
         )
+    _refuse_percent(sheet, agents)
     read = (_read_long if long else _read_wide)(sheet, agents)
     labels, counts, room = _leave_out_sums(sheet, agents, *read)
     _note_withheld(sheet, ["count"] if long else labels)
@@ -66,6 +83,32 @@ def read_counts(
     _note_percent(sheet, counts, limits)
     _doubt_turned(sheet, agents, labels)
     return labels, counts
+
+
+def refuse_twice(sheet: Sheet) -> None:
+    """Refuse an agent that comes twice in a table with a column for each label."""
+    owners = sheet.column("agent")
+    if "label" not in sheet.columns and len(set(owners)) < len(owners):
+        row = next(n for n, name in enumerate(owners) if name in owners[:n])
+        raise InputError(
+            f"{sheet.where(row)} is the second of {owners[row]}; join the two, or delete a copy"
+        )
+
+
+def _refuse_percent(sheet: Sheet, agents: Sequence[str]) -> None:
+    """Refuse names that say that their numbers are in per cent, as 'clear (%)'."""
+    labels = sheet.names("label") if "label" in sheet.columns else _find_labels(sheet)
+    for names, what in ((agents, f"{sheet.unit}s of"), (labels, "label")):
+        if found := next(filter(PERCENT.search, names), None):
+            raise InputError(
+                f"the {what} {found!r} in {sheet.path} {'are' if names is agents else 'is'} in per "
+                "cent: delete shares, and write how many samples each agent has"
+            )
+
+
+def _find_labels(sheet: Sheet) -> tuple[str, ...]:
+    """Return the labels of a table with a column for each."""
+    return tuple(name for name in sheet.columns if name not in ("agent", *HISTOGRAMS.own))
 
 
 def _doubt_limits(
@@ -193,27 +236,23 @@ def _note_withheld(sheet: Sheet, columns: Sequence[str]) -> None:
 
 
 def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
-    known = ("agent", *HISTOGRAMS.own)
-    labels = tuple(name for name in sheet.columns if name not in known)
+    labels = _find_labels(sheet)
     if not labels:
         raise InputError(f"{sheet.path} has no column with counts of a label; add one per label")
     _check_labels(sheet, labels)
-    if len(agents) < len(sheet.lines):
-        owners = sheet.column("agent")
-        row = next(n for n, name in enumerate(owners) if name in owners[:n])
-        raise InputError(
-            f"{sheet.where(row)} is the second of {owners[row]}; join the two, or delete a copy"
-        )
     counts, room = _read_cells(sheet, labels)
     _refuse_identifiers(sheet, labels, counts)
     _refuse_apart(sheet, labels)
     for label, column in zip(labels, counts.T, strict=True):
-        if len(column) >= LEAST_NUMBERED and (column == np.arange(1, len(column) + 1)).all():
-            raise InputError(
-                f"the column {label!r} of {sheet.path} numbers its {sheet.unit}s from 1 to "
-                f"{len(column)}: delete it, or change the order of the {sheet.unit}s if it is a "
-                "label"
-            )
+        is_left = sheet.places[label] < sheet.places["agent"]
+        for first in (0, 1) if is_left else (1,):
+            last = len(column) - 1 + first
+            if len(column) >= LEAST_NUMBERED and (column == np.arange(first, last + 1)).all():
+                raise InputError(
+                    f"the column {label!r} of {sheet.path} numbers its {sheet.unit}s from {first} "
+                    f"to {last}: delete it, or change the order of the {sheet.unit}s if it is a "
+                    "label"
+                )
     return labels, counts, room
 
 
@@ -222,12 +261,22 @@ def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
     seen: dict[str, str] = {}
     free = [column for column in HISTOGRAMS.own if column not in sheet.columns]
     for label in (labels[0], labels[-1]):
-        if meant := HISTOGRAMS.find_misspelt(label, free):
+        if meant := HISTOGRAMS.find_misspelt(label, free) or find_near_miss(label, free):
             raise InputError(
                 f"the column {label!r} of {sheet.path} is likely the {meant}: call it {meant!r}, "
                 f"delete it, or call it '{label} cases' if it is a label"
             )
     for label in labels:
+        if AGAIN.match(simplify(label)) or UNLABELLED.match(simplify(label)):
+            why = (
+                "counts samples that another column counts too"
+                if AGAIN.match(simplify(label))
+                else "counts samples that have no label"
+            )
+            raise InputError(
+                f"the column {label!r} of {sheet.path} {why}: delete it, or rename it if it is a "
+                "label"
+            )
         if has_no_counts(label):
             raise InputError(
                 f"the column {label!r} of {sheet.path} seems to have no counts of samples: delete "
@@ -354,8 +403,10 @@ def _refuse_sums(
             f"the {what} {labels[place]!r} of {sheet.path} is the sum of the others {each}: "
             f"{remedy}"
         )
+    _refuse_parts(sheet, labels, counts, room)
     place = _find_sum(counts.T, room.T)
     if place is None or (counts[place] > 0).sum() < 2:
+        _doubt_near_sum(sheet, agents, counts, room)
         return
     name = agents[place]
     said = (
@@ -367,6 +418,104 @@ def _refuse_sums(
         raise InputError(said)
     if len(agents) == 3:
         sheet.notes.append(Suspicion(f"{said} if it is a total"))
+
+
+def _refuse_parts(sheet: Sheet, labels: Sequence[str], counts: Matrix, room: Matrix) -> None:
+    """Refuse a label that is the sum of some others for every agent, or of all but for 1 %.
+
+    A heading such as 'abnormal cases' says that it is a label nevertheless.
+    """
+    if len(counts) < LEAST_NUMBERED or not LEAST_NUMBERED <= len(labels) <= MOST_COMPARED:
+        return
+    what = "label" if "label" in sheet.columns else "column"
+    for place, label in enumerate(labels):
+        if re.search(NOUN, simplify(label)):
+            continue
+        others = [n for n in range(len(labels)) if n != place]
+        parts = _find_parts(counts, room, place)
+        said = f"the sum of {join_with_and([repr(labels[n]) for n in parts])}" if parts else ""
+        if not parts and _is_near_sum(counts, room, place):
+            parts, said = others, "the sum of the others but for 1 %"
+        if parts:
+            raise InputError(
+                f"the {what} {label!r} of {sheet.path} is {said} for every agent: delete it, or "
+                f"call it '{label} cases' if it is a label"
+            )
+
+
+def _find_parts(counts: Matrix, room: Matrix, place: int) -> list[int]:
+    """Return the labels of which one is the sum for every agent, if that is no chance.
+
+    counts, room: as in Counts.
+    place: of the label that may be the sum.
+    """
+    others = [n for n in range(counts.shape[1]) if n != place and counts[:, n].any()]
+    own = counts[:, place]
+    known = np.flatnonzero((room == 0).all(axis=1) & (own > 0))[:MOST_SHOWN]
+    if len(known) < LEAST_NUMBERED or np.linalg.matrix_rank(counts[known]) < 2:
+        return []
+    chosen = _list_subsets(len(others))
+    # Round numbers have fewer digits than they seem to have.
+    step = np.gcd.reduce(counts[known].astype(np.int64).ravel())
+    digits = np.log10(own[known] / step).sum() - np.log10(len(chosen) * counts.shape[1])
+    if digits < LEAST_SHOWN:
+        return []
+    fits = np.flatnonzero((chosen @ counts[known][:, others].T == own[known]).all(axis=1))
+    for found in fits:
+        parts = [n for n, one in zip(others, chosen[found], strict=True) if one]
+        off = room[:, [place, *parts]].sum(axis=1)
+        if (np.abs(counts[:, parts].sum(axis=1) - own) <= off).all():
+            return parts
+    return []
+
+
+@cache
+def _list_subsets(size: int) -> Matrix:
+    """Return sets of two labels or more, a row of 0 and 1 each: all, or of many those in a row."""
+    if size <= MOST_CHOSEN:
+        numbers = np.arange(2**size)[:, None]
+        every = np.asarray(numbers >> np.arange(size) & 1, float)
+        return np.asarray(every[every.sum(axis=1) > 1])
+    ends = [(a, a + width) for width in range(2, size) for a in range(size - width + 1)]
+    rows = np.array([[float(a <= n < b) for n in range(size)] for a, b in ends[:MOST_SETS]])
+    # All but one, too: most tables have a label of what is left.
+    return np.vstack([rows, 1 - np.eye(size)])
+
+
+def _is_near_sum(counts: Matrix, room: Matrix, place: int) -> bool:
+    """Return whether a column is the sum of all others, but for 1 % in every row.
+
+    Three rows of numbers that are not small must show it.
+    """
+    own = counts[:, place]
+    rest = np.delete(counts, place, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = room.sum(axis=1) + MOST_OFF * own
+        fits = (np.abs(rest.sum(axis=1) - own) <= off).all()
+    shown = ((own >= LEAST_LARGE) & (room == 0).all(axis=1)).sum()
+    return bool(fits and shown >= LEAST_NUMBERED and np.linalg.matrix_rank(rest) > 1)
+
+
+def _doubt_near_sum(sheet: Sheet, agents: Sequence[str], counts: Matrix, room: Matrix) -> None:
+    """Refuse or doubt an agent that has the sum of the others, but for 1 %, of every label."""
+    if not LEAST_NUMBERED <= len(agents) <= MOST_COMPARED:
+        return
+    for place, name in enumerate(agents):
+        own = counts[place]
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = np.delete(counts, place, axis=0).sum(axis=0)
+            off = room.sum(axis=0) + MOST_OFF * own
+            fits = (np.abs(sums - own) <= off).all()
+        if not fits or (own >= LEAST_LARGE).sum() < 2:
+            continue
+        remedy = f"delete {f'all {sheet.unit}s of {name!r}' if 'label' in sheet.columns else 'it'}"
+        said = (
+            f"{_find_place(sheet, name)}, {name!r}, is the sum of the others for every label, but "
+            f"for 1 %: {remedy} if it is a total"
+        )
+        if len(agents) > LEAST_NUMBERED and _is_near_sum(counts.T, room.T, place):
+            raise InputError(said.removesuffix(" if it is a total"))
+        sheet.notes.append(Suspicion(said))
 
 
 def _is_chance(counts: Matrix, place: int) -> bool:

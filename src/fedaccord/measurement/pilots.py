@@ -24,9 +24,9 @@ from fedaccord._checks import (
     frozen,
 )
 from fedaccord._io.kinds import FAILED, OWN, PILOTS, has_no_counts
-from fedaccord._io.numbers import Merged, Suspicion
+from fedaccord._io.numbers import Suspicion
 from fedaccord._io.rows import Rows
-from fedaccord._io.sheet import Sheet
+from fedaccord._io.sheet import NUMBERED, Sheet
 from fedaccord._io.table import read_rows
 from fedaccord._io.writing import format_table, write_table
 from fedaccord.errors import InputError
@@ -274,7 +274,7 @@ class PilotTable:
         done = _find_done(sheet, pilots)
         _note_failed_parts(sheet)
         _note_copies(sheet, pilots, np.hstack([contributions, accuracies]))
-        own = sheet.own_fields(agents)
+        own = _read_own_fields(sheet, pilots, agents)
         _refuse_unread(sheet, dict(zip(agents, contributions.max(axis=0), strict=True)))
         _check_limits(sheet, dict(zip(agents, own["limits"], strict=True)))
         _check_minimums(sheet, dict(zip(agents, own["limits"], strict=True)))
@@ -400,11 +400,6 @@ def _read_runs(
             )
         rows[pilot, agent] = row
         place = places[0][pilot], places[1][agent]
-        for name in ("contribution", "accuracy"):
-            cell = sheet.column(name)[row]
-            if isinstance(cell, Merged) and cell.above:
-                why = "is merged with the cell above: split them, and write a number in each"
-                raise InputError(f"{sheet.describe(name, row)} {why}")
         if not contribution:
             what = sheet.describe("contribution", row)
             raise InputError(f"{what} is empty: write 0 if the agent gave nothing")
@@ -422,6 +417,21 @@ def _read_runs(
         lambda n: f"{agents[n % len(agents)]} in {places_in_file.flat[n]}",
     )
     return contributions, accuracies, places_in_file
+
+
+def _read_own_fields(
+    sheet: Sheet, pilots: Sequence[str], agents: Sequence[str]
+) -> dict[str, list[float]]:
+    """Return what agents have one of each; where that fails, headings may have been swapped."""
+    try:
+        return sheet.own_fields(agents)
+    except InputError:
+        if all(map(NUMBERED.fullmatch, agents)) and not any(map(NUMBERED.fullmatch, pilots)):
+            raise InputError(
+                f"the headings {sheet.heading('pilot')!r} and {sheet.heading('agent')!r} of "
+                f"{sheet.path} seem to be swapped: {agents[0]} is an agent, and {pilots[0]} a pilot"
+            ) from None
+        raise
 
 
 def _check_cells(sheet: Sheet) -> None:

@@ -75,6 +75,15 @@ class Wanted:
                 everyone = number
         return cls(everyone, named)
 
+    def check_whole(self, option: str) -> Wanted:
+        """Return the numbers if all are whole, as in tables, or raise an InputError."""
+        for name, number in [("", self.everyone), *self.named.items()]:
+            if number is not None and number % 1:
+                raise InputError(
+                    f'{option} "{name}{"=" if name else ""}{number:.15g}": write a whole number'
+                )
+        return self
+
     def among(self, agents: Sequence[str], otherwise: Sequence[float]) -> list[float]:
         """Return a number for each of some agents.
 
@@ -306,5 +315,5 @@ def set_limits(basis: Basis, limits: Wanted | None) -> Basis:
         names = [basis.name(i) for i in range(basis.size)]
         return basis.replace(limits=limits.among(names, basis.limits.tolist()))
     table = basis.table
-    chosen = np.array(limits.among(table.agents, table.limits.tolist()))
+    chosen = np.array(limits.check_whole("--limit").among(table.agents, table.limits.tolist()))
     return replace(basis, table=replace(table, limits=chosen))
