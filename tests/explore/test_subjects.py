@@ -142,7 +142,7 @@ def test_who_cannot_give_can_pay(pilots):
     # More than the optimal plan needs, which lowers the target of Mill: both views say why.
     for view in ("payments", "agents"):
         tab.open(f"limit=2%3A0&plan=payments&view={view}")
-        tab.see("also of Mill, whose limit is too low: the optimal plan without payments lowers")
+        tab.see("also of Mill, whose limit is too low. The optimal plan without payments lowers")
     tab.open("limit=2%3A0&plan=payments&view=payments")
     tab.see("the cheapest plan for the full targets of all agents holds")
     tab.open("plan=payments&view=payments")
