@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 
@@ -37,20 +37,21 @@ if TYPE_CHECKING:
 # What the files of each scale are called, so that one does not take the other's place.
 STEMS = {False: "reproduction", True: "reproduction-full"}
 
+Full: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--full",
+        help="Run on EMNIST, which takes hours. The same command continues after an interruption.",
+    ),
+]
+
 
 @app.command()
 def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Run on digits, which takes minutes. The default.")
     ] = False,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Run on EMNIST, which takes hours. The same command continues "
-            "after an interruption.",
-        ),
-    ] = False,
+    full: Full = False,
     only: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Check only this claim. Repeatable.")
     ] = None,
