@@ -104,7 +104,8 @@ def test_check_prints_the_audit_as_json(game: Path, tmp_path: Path) -> None:
     result = run("check", game, plan, "--json")
     data = strict_json(result.stdout)
     assert result.code == 1
-    assert list(data)[:6] == ["feasible", "stable", "envy_free", "short", "spare", "envy"]
+    keys = ["contributions", "feasible", "stable", "envy_free", "short", "spare", "envy"]
+    assert list(data)[:7] == keys and data["contributions"] == [1, 0.1]
     assert (data["feasible"], data["stable"], data["envy_free"]) == (False, False, "false")
     assert data["short"] == [0, pytest.approx(0.4)]
     assert data["spare"] == [pytest.approx(0.05), 0]

@@ -53,7 +53,7 @@ def test_a_list_that_cannot_be_read_is_explained(text, said):
 
 
 def test_histograms_say_what_each_has_unless_a_limit_does(tmp_path):
-    text = "agent,clear,ill,limit,goal\nCity,100,<11,,0.8\nRural,50,3,40,\nSpa,,,,\n"
+    text = "agent,clear,ill,limit,goal\nCity,100,<11,,0.8\nRural,50,3,40,\nSpa,0,0,,\n"
     found = members(tmp_path, text)
     assert found.limits.tolist() == [105, 40, 0]
     assert found.goals[0] == 0.8

@@ -253,7 +253,7 @@ def test_limits_that_some_agents_cannot_do_without():
     game = LinearGame([[1, 0.5], [0.5, 1]], [10, 10], agents=["A", "B"], limits=[6, None])
     found = share_costs(game)
     assert set(found.contracts) == {"prices"}
-    assert any("without B the others cannot" in note for note in found.notes)
+    assert any("cannot reach their requirements without B" in note for note in found.notes)
     assert any("A cannot reach its requirement alone" in note for note in found.notes)
     assert any("appearing as two" in note for note in found.notes)
     assert "it could not reach its requirement" in found.explain(0)

@@ -123,7 +123,7 @@ def _fill_merged(sheet: Any, lines: list[int], cells: list[list[str]]) -> None:
                 if line in places and (line, column) != first:
                     cell = cells[places[line]][column - 1] = Merged()
                     below = column == area.min_col
-                    cell.above, cell.beside = (held, "") if below else ("", held)
+                    cell.above, cell.left = (held, "") if below else ("", held)
 
 
 def _note_unseen(

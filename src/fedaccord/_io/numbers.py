@@ -92,12 +92,12 @@ class Merged(str):
     """An empty cell of a workbook that is merged with another.
 
     above: what the first of the merged cells holds, if it stands in the same column.
-    beside: what it holds, if it stands in a column to the left.
+    left: what it holds, if it stands in a column to the left.
     """
 
-    __slots__ = ("above", "beside")
+    __slots__ = ("above", "left")
     above: str
-    beside: str
+    left: str
 
 
 class Suspicion(str):

@@ -261,10 +261,10 @@ class Sheet:
             for row, cell in enumerate(cells):
                 if not isinstance(cell, Merged):
                     first = row
-                elif cell.beside or (
+                elif cell.left or (
                     cell.above and (name not in OWN or owners[row] != owners[first])
                 ):
-                    with_what = "to its left" if cell.beside else "above"
+                    with_what = "to its left" if cell.left else "above"
                     raise InputError(
                         f"{self.describe(name, row)} is merged with the cell {with_what}: split "
                         "them, and write a number in each"

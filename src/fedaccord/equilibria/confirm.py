@@ -25,7 +25,7 @@ from scipy import sparse
 from fedaccord._checks import Vector, exact_numbers, simplest_fraction
 from fedaccord.check import Answer, check
 from fedaccord.equilibria.linear.envy_free import find_forced_pairs, make_pair_rows
-from fedaccord.equilibria.linear.optimal import is_tame, normalise
+from fedaccord.equilibria.linear.optimal import is_tame, normalise, round_bound
 from fedaccord.equilibria.programs import (
     Alternative,
     Least,
@@ -305,11 +305,7 @@ def _bound_relaxation(claim: Claim[LinearGame]) -> float:
     if result.x is None:
         return float(game.costs @ game.minimums)
     bound = bound_by_prices(scaled.costs, rows, least, -result.duals, scaled.low, scaled.high)
-    lower = bound * float(game.costs.max()) * scaled.unit
-    if game.is_integer and np.ptp(game.costs) == 0:
-        cost = float(game.costs[0])
-        return cost * math.ceil(lower / cost * (1 - 1e-9))
-    return lower
+    return round_bound(game, bound * float(game.costs.max()) * scaled.unit)
 
 
 # What allocations of a concept obey: linear rows and, for each agent or pair, one of a few

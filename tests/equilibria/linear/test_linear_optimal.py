@@ -333,3 +333,11 @@ def test_whole_optima_are_not_fooled_by_rounding(own, need, least):
 def test_bad_options_are_refused(options, strategies, words):
     with pytest.raises(InputError, match=words):
         solve_optimal(LinearGame(np.eye(2), [1, 1], strategies=strategies), **options)
+
+
+def test_bounds_of_whole_numbers_are_whole_numbers():
+    """The solver's own bound is 2.9999999999999982."""
+    benefits = [[1.0, 0.1, 0.8], [0.3, 1.0, 0.8], [0.8, 0.8, 1.0]]
+    game = LinearGame(benefits, [1.9, 1.3, 2.9], limits=[3, None, None], strategies="integer")
+    found = solve_optimal(game)
+    assert (found.bounds.lower, found.bounds.upper, found.total) == (3, 3, 3)

@@ -9,6 +9,7 @@ and any pair (theta, y) gives bounds that prove how closely.
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -204,6 +205,18 @@ def _lp_parts(game: LinearGame, scaled: Normalised, n: int) -> tuple[Vector, Any
     return cost, rows, np.concatenate([-scaled.needs, np.zeros(n)])
 
 
+def round_bound(game: LinearGame, lower: float) -> float:
+    """Return a bound on the total from below, rounded up where totals are whole numbers of costs.
+
+    game: whose contributions may have to be whole numbers.
+    lower: the bound, with the rounding of solvers in it.
+    """
+    if not game.is_integer or np.ptp(game.costs):
+        return lower
+    cost = float(game.costs[0])
+    return cost * math.ceil(lower / cost * (1 - 1e-9))
+
+
 def milp_optimal(claim: Claim[LinearGame]) -> Solution:
     """Solve LP 1 over the integers by HiGHS."""
     game, scaled = claim.game, normalise(claim.game)
@@ -219,7 +232,7 @@ def milp_optimal(claim: Claim[LinearGame]) -> Solution:
     if result.x is None:
         return claim.failed("milp", f"The mixed-integer solver said: {result.message}")
     theta = np.round(result.x)
-    lower = result.bound * float(game.costs.max())
+    lower = round_bound(game, result.bound * float(game.costs.max()))
     if not game.is_feasible(theta):
         # Within the solver's tolerance of feasible: one more sample of whoever is short mends it.
         theta = np.minimum(np.maximum(theta, game.best_responses(theta)), game.limits)
