@@ -224,6 +224,9 @@ class Tab:
         """Take a file away, and return its content."""
         self.browser.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
         known = set(folder.iterdir())
+        # A menu that is still closing has the same entries, and takes no press.
+        menu = "return document.querySelector('.q-menu') === null"
+        self.until(lambda: self.browser.run(menu), "the last menu to close")
         self.press("Take away")
         self.press(label)
 
