@@ -366,11 +366,12 @@ class Rows:
         for line, row in list(zip(self.lines, self.cells, strict=True))[1:MOST_ABOVE]:
             found = {kind.find_column(cell) for cell in row if cell}
             if found.issuperset((*kind.needed, "agent")):
-                above = self.lines[0]
-                which = f"{self.unit}s {above} to {line - 1}" if line > above + 1 else above
-                which = which if isinstance(which, str) else f"{self.unit} {which}"
+                first, last = self.lines[0], line - 1
+                above = (
+                    f"{self.unit} {last}" if first == last else f"{self.unit}s {first} to {last}"
+                )
                 raise InputError(
-                    f"the headings of {self.path} are in {self.unit} {line}: delete {which}"
+                    f"the headings of {self.path} are in {self.unit} {line}: delete {above}"
                 )
 
     def _refuse_wide(self, kind: TableKind, missing: list[str], strangers: list[str]) -> None:

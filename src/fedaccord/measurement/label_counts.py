@@ -45,7 +45,7 @@ LEAST_DIGITS = 5
 # those that the number of sums to try takes away. Of so many labels all sums are tried, and of more
 # so many sums of neighbours; as many agents as this must show it.
 LEAST_SHOWN, MOST_CHOSEN, MOST_SETS, MOST_SHOWN = 2, 10, 2_000, 20
-# So far off may a total be in which somebody counted anew, and so large are numbers that show it.
+# So far off may a total be for which somebody counted again, and so large are numbers that show it.
 MOST_OFF, LEAST_LARGE = 0.01, 100
 # Larger counts than this are of telephone numbers, if other labels have few.
 MOST_COUNTED = 10**6

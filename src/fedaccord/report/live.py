@@ -23,9 +23,9 @@ PLACES = 400
 MOST = 1e15
 # The most letters of a line of an axis' name; and where such a name begins, left of its axis.
 LETTERS = 44
+LEFT = {"align": "left", "padding": [0, 0, 0, -56]}
 # The part of the axis that is left free at its ends if lines are moved sideways.
 MARGIN = 0.04
-LEFT = {"align": "left", "padding": [0, 0, 0, -56]}
 
 
 def choose_step(top: float) -> float:

@@ -132,12 +132,12 @@ def seek_equilibrium(
     _check_algorithm(algorithm)
     clients, seed = len(source.names), options.seed
     bench = Bench(seed, options.allow(clients), progress)
-    anew, choosing, verifying = _split(source, options.split, seed)
+    by_trial, choosing, verifying = _split(source, options.split, seed)
     judge = Judge(
         np.asarray(source.requirements, dtype=float),
         np.array([client.counted_points for client in choosing.deal(SEEKING).clients]),
         confidence=options.confidence,
-        same_points=not anew,
+        same_points=not by_trial,
     )
     place: dict[str, Any] = {"engine": engine, "workers": workers, "store": store}
     with bench.open(choosing, **place):
@@ -178,16 +178,16 @@ def seek_equilibrium(
 
 def _split(source: Source, split: str | None, seed: int) -> tuple[bool, Source, Source]:
     """Return whether trials have points of their own, and what to choose and to verify by."""
-    anew = varies_by_trial(source, SEEKING, VERIFYING)
-    how = ("deals" if anew else "halves") if split is None else split
+    by_trial = varies_by_trial(source, SEEKING, VERIFYING)
+    how = ("deals" if by_trial else "halves") if split is None else split
     if how == "halves":
-        return anew, Halved(source, "first", seed=seed), Halved(source, "second", seed=seed)
-    if not anew:
+        return by_trial, Halved(source, "first", seed=seed), Halved(source, "second", seed=seed)
+    if not by_trial:
         raise InputError(
             'the federation has the same samples in every trial: use split="halves", so that the '
             "plan is verified on other validation samples than it was chosen by"
         )
-    return anew, source, source
+    return by_trial, source, source
 
 
 def _find_reserve(
