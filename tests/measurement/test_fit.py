@@ -183,7 +183,7 @@ def test_sound_pilots_raise_no_doubt(sound: Measurement) -> None:
 def test_resamples_predict_at_once_what_their_games_do_one_by_one(sound: Measurement) -> None:
     theta = np.array([100.0, 300.0, 250.0])
     games = list(sound.games)
-    assert len(games) == len(sound.resamples) == 200
+    assert len(games) == len(sound.resamples) > 0
     at_once = sound.accuracies(theta)
     assert at_once == pytest.approx(np.array([game.accuracies(theta) for game in games]))
     assert sound.needs() == pytest.approx(np.array([game.requirements for game in games]))

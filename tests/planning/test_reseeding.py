@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,12 +10,16 @@ import pytest
 from known_hospitals import pilots
 
 from fedaccord.measurement.fit import fit_curves
+from fedaccord.measurement.pilots import PilotTable
 from fedaccord.measurement.posterior import CHAINS
 from fedaccord.planning.margins import APART, Reseeded, find_error, reseed_total
 from fedaccord.planning.plan import make_plan
 from fedaccord.report.plan import show_plan
 from fedaccord.report.plan_contributions import describe_contributions
 from fedaccord.report.plan_page import plan_page
+
+
+NETWORK = Path(__file__).parents[2] / "docs/how-to/network/pilots.csv"
 
 
 @cache
@@ -77,6 +82,12 @@ def test_a_plan_says_once_how_far_another_seed_could_change_its_total(much):
     text = [getattr(part, "text", part) for part in show_plan(plan)]
     assert sum(said in part for part in text if isinstance(part, str)) == 1
     assert plan_page(plan).tone == "unsure" or not much
+
+
+def test_the_total_of_few_agents_hardly_depends_on_the_seed():
+    table = PilotTable.load(NETWORK)
+    totals = [make_plan(fit_curves(table, seed=seed)).contributions.sum() for seed in range(5)]
+    assert max(totals) < 1.02 * min(totals)
 
 
 def test_a_plan_from_pilots_knows_it():

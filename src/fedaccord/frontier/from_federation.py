@@ -11,7 +11,7 @@ import numpy as np
 from fedaccord._lazy import imported, show_progress
 from fedaccord.equilibria.dynamics import best_response_dynamics
 from fedaccord.games.measured import MeasuredGame, nearest_goals
-from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves
+from fedaccord.measurement.fit import Measurement, fit_curves
 from fedaccord.measurement.histograms import Histograms
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def from_federation(
     engine: str | Callable[..., Engine] = "local",
     progress: Callable[[int, int], None] | bool | None = None,
     histograms: Histograms | None = None,
-    resamples: int = RESAMPLES,
+    resamples: int | None = None,
     aim: Callable[[Measurement], ArrayLike] | None = None,
 ) -> Measurement:
     """Make the pilots that are missing, and measure what everybody's samples are worth to whom.
@@ -69,12 +69,12 @@ def from_federation(
     progress: told how many pilots are finished, of how many; True shows a bar.
     histograms: of the clients' labels, by which cross-benefits are guessed where the pilots leave
         them open.
-    resamples: how often pilots are drawn again, to see how sure the fit is.
+    resamples: as in `fit_curves`.
     aim: gives the plan that a measurement leads to; the last third is then made in three stages,
         each near the plan of all pilots before it. Where left out, one rough plan will do.
     """
 
-    def fit(table: PilotTable, resamples: int) -> Measurement:
+    def fit(table: PilotTable, resamples: int | None) -> Measurement:
         prior = None if histograms is None else histograms.hints_for(table.agents)
         return fit_curves(table, seed=seed, resamples=resamples, prior=prior)
 

@@ -28,11 +28,10 @@ from fedaccord.measurement.curve_fit import (
 from fedaccord.measurement.diagnostics import Doubt, find_doubts
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.measurement.pooling import Pooling, Population, check_pooling, leave_out
-from fedaccord.measurement.posterior import draw_posterior
+from fedaccord.measurement.posterior import count_draws, draw_posterior
 from fedaccord.measurement.scatter import Residuals, Scatter, find_fading
 from fedaccord.wording import format_accuracy_down, format_goal
 
-RESAMPLES = 200
 # Rounds of fitting all agents, learning what they have in common, and fitting again.
 ROUNDS = 8
 # The unknowns of all agents grow with the square of how many there are, and the time with more.
@@ -216,7 +215,7 @@ def fit_curves(
     table: PilotTable,
     *,
     seed: int = 0,
-    resamples: int = RESAMPLES,
+    resamples: int | None = None,
     prior: ArrayLike | None = None,
 ) -> Measurement:
     """Fit learning curves and cross-benefits to pilots.
@@ -225,7 +224,8 @@ def fit_curves(
 
     table: the pilots.
     seed: of the resamples.
-    resamples: how many sets of curves are drawn from the posterior.
+    resamples: how many sets of curves are drawn from the posterior; 800 for up to eight agents
+        and 200 for more, where left out.
     prior: what a sample of j may be worth to i, k x k, as Histograms.benefits says; a fit that
         the pilots leave open stays near it.
     """
@@ -241,6 +241,8 @@ def fit_curves(
             f"prior must be {table.size} x {table.size}, one row and column per agent; got shape "
             f"{hint.shape}"
         )
+    if resamples is None:
+        resamples = count_draws(table.size)
     if resamples < 1:
         raise InputError(f"resamples must be at least 1; got {resamples}")
     agents = [describe_agent(table, agent, hint) for agent in range(table.size)]

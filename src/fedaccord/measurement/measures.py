@@ -29,7 +29,7 @@ from fedaccord.games.chances import Fading
 from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, Worlds, read_measure
 from fedaccord.games.measured import LearningCurve, find_needs, predict_accuracies
 from fedaccord.measurement.diagnostics import estimate_unbounded_worth
-from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves, list_scatter
+from fedaccord.measurement.fit import Measurement, fit_curves, list_scatter
 from fedaccord.measurement.noise import count_alike, count_by_deviations
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.measurement.scatter import find_fading
@@ -386,7 +386,7 @@ def fit_goals(
     *,
     certainty: float | None = None,
     seed: int = 0,
-    resamples: int = RESAMPLES,
+    resamples: int | None = None,
 ) -> GoalsMeasurement:
     """Fit a game of several goals to pilots with several measures.
 

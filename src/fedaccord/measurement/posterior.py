@@ -24,10 +24,16 @@ from fedaccord.measurement.curve_fit import AgentFit, Grouped, Stack, Task
 from fedaccord.measurement.pooling import Population, Populations, make_design
 from fedaccord.measurement.scatter import Scatter, Shared
 
-# Chains, the sweeps that each makes before anything is kept, and those between two kept draws.
-CHAINS, BEFORE, BETWEEN = 20, 60, 8
+# The sweeps that each chain makes before anything is kept, and those between two kept draws.
+BEFORE, BETWEEN = 60, 8
+# At least so many chains. A chain keeps at most so many draws: chains are vectors, sweeps are not.
+CHAINS, MOST = 20, 10
 # Each chain keeps this many at least, so that the centre is known where few draws are wanted.
 LEAST = 5
+# How many draws a fit makes. The total of few agents follows single curves, so another seed would
+# change it by 2 % with the fewer draws; the total of many agents averages over their curves.
+MANY, FEW = 800, 200
+FEW_AGENTS = 8
 # How much of where a chain is a step keeps, in turn: none, much, more. Bold steps fail more often.
 KEEP = (0.0, 0.6, 0.9)
 # How long steps of all agents at once are, in standard deviations of what they share.
@@ -52,6 +58,16 @@ class Draws:
     errors: list[Vector]
 
 
+def count_draws(agents: int) -> int:
+    """Return how many draws the total of a plan needs so that it hardly depends on the seed."""
+    return MANY if agents <= FEW_AGENTS else FEW
+
+
+def count_chains(draws: int) -> int:
+    """Return how many chains make so many draws."""
+    return max(CHAINS, -(-draws // MOST))
+
+
 def draw_posterior(
     fits: Sequence[AgentFit],
     population: Population,
@@ -66,11 +82,12 @@ def draw_posterior(
     count: how many draws.
     rng: of the chains.
     """
-    chains = _Chains(fits, population, scatter.draw(CHAINS, rng), rng)
+    number = count_chains(count)
+    chains = _Chains(fits, population, scatter.draw(number, rng), rng)
     for sweep in range(BEFORE):
         chains.sweep(sweep)
     kept, visited = [], []
-    for sweep in range(max(LEAST, -(-count // CHAINS)) * BETWEEN):
+    for sweep in range(max(LEAST, -(-count // number)) * BETWEEN):
         chains.sweep(sweep)
         visited.append(chains.find_means())
         if sweep % BETWEEN == BETWEEN - 1:

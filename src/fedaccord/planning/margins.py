@@ -26,7 +26,7 @@ from fedaccord._checks import Vector
 from fedaccord.errors import InputError
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame, find_needs, predict_accuracies
-from fedaccord.measurement.posterior import CHAINS
+from fedaccord.measurement.posterior import count_chains
 from fedaccord.planning.selection import MOST_AGENTS, Equilibria, settle_within
 from fedaccord.wording import count_whole
 
@@ -293,9 +293,10 @@ def find_surer(chosen: Aim, worlds: Vector) -> float:
 def find_error(worlds: Vector) -> float:
     """Return the standard error of a mean over worlds; those of one Markov chain are alike."""
     error = float(worlds.std() / np.sqrt(len(worlds)))
-    rounds = len(worlds) // CHAINS
+    number = count_chains(len(worlds))
+    rounds = len(worlds) // number
     if rounds < 2:
         return error
     # Each round has one world of every chain.
-    chains = worlds[: rounds * CHAINS].reshape(rounds, CHAINS).mean(axis=0)
-    return max(error, float(chains.std(ddof=1) / np.sqrt(CHAINS)))
+    chains = worlds[: rounds * number].reshape(rounds, number).mean(axis=0)
+    return max(error, float(chains.std(ddof=1) / np.sqrt(number)))
