@@ -113,10 +113,13 @@ class _Checker(doctest.OutputChecker):
         return same(want, got, measured=self._measured)
 
 
-def check_page(text: str, name: str, folder: Path) -> int:
+def check_page(
+    text: str, name: str, folder: Path, told: list[tuple[str, str]] | None = None
+) -> int:
     """Run a page's examples in a folder that is the working directory; give how many there were.
 
-    Raises WrongPageError at the first example that does not do what the page says.
+    Raises WrongPageError at the first example that does not do what the page says. With `told`,
+    what commands print is not compared, but added to it: what the page says, and what is printed.
     """
     namespace: dict[str, Any] = {"__name__": "__page__"}
     ran = 0
@@ -125,7 +128,7 @@ def check_page(text: str, name: str, folder: Path) -> int:
         if block.language == "python":
             ran += _run_python(block, namespace, where)
         elif block.language == "console":
-            ran += _run_console(block, where, folder)
+            ran += _run_console(block, where, folder, told)
         elif block.file:
             (folder / block.file).write_text(block.body, encoding="utf-8")
     return ran
@@ -147,7 +150,7 @@ def _run_python(block: Block, namespace: dict[str, Any], where: str) -> int:
     return len(test.examples)
 
 
-def _run_console(block: Block, where: str, folder: Path) -> int:
+def _run_console(block: Block, where: str, folder: Path, told: list[tuple[str, str]] | None) -> int:
     ran, code = 0, 0
     for command, expected in _commands(block.body):
         if command == "echo $?":
@@ -155,15 +158,17 @@ def _run_console(block: Block, where: str, folder: Path) -> int:
         elif command.startswith("fedaccord "):
             line, _, target = command.partition(" > ")
             result = run(*shlex.split(line, comments=True)[1:])
-            told = ANNOUNCED.sub("", result.stderr)
-            printed, code = result.stdout + told, result.code
+            warned = ANNOUNCED.sub("", result.stderr)
+            printed, code = result.stdout + warned, result.code
             if target:
                 (folder / target.strip()).write_text(result.stdout, encoding="utf-8")
-                printed = told
+                printed = warned
         else:
             continue
         ran += 1
-        if not same(expected, printed, measured=block.measured):
+        if told is not None:
+            told.append((expected, printed))
+        elif not same(expected, printed, measured=block.measured):
             raise WrongPageError(
                 f"{where}: $ {command}\nthe page says:\n{expected}\nit prints:\n{printed}"
             )
