@@ -76,6 +76,7 @@ def test_a_plan_says_once_how_far_another_seed_could_change_its_total(much):
     said = reseeded.describe("0.95")
     doubts = [one.sentence for one in plan.doubts if one.kind == "unsettled-total"]
     assert len(doubts) == much and all(one.startswith(said) for one in doubts)
+    assert not (much and any("The total is fairly certain" in one.sentence for one in plan.doubts))
     for place in ("terminal", "page"):
         assert (said in list(describe_contributions(plan, place))) == (not much)
     text = [getattr(part, "text", part) for part in show_plan(plan)]

@@ -305,7 +305,9 @@ class Plan(Displayed):
             said.append(Doubt(None, "unsettled-total", f"{change}{remedy}"))
         if self.total is not None and unsure:
             width = (self.total.high or 0.0) - (self.total.low or 0.0)
-            sentence = DIVISION if width <= NARROW * self.total.value else WHOLE
+            settled = self.reseeded is None or not self.reseeded.is_much
+            known = settled and width <= NARROW * self.total.value
+            sentence = DIVISION if known else WHOLE
             names = name_few([self.name(agent) for agent in unsure])
             said.append(
                 Doubt(None, "uncertain-division", f"{sentence}{LEAST.format(names)} {NEXT}")
