@@ -435,15 +435,6 @@ def format_interval(value: float, low: float, high: float, write: Callable[[floa
     return f"{write(value)} [{write(low)}, {write(high) if math.isfinite(high) else '∞'}]"
 
 
-def format_ends(low: float, high: float, write: Callable[[float], str]) -> str:
-    """Return the ends of an interval in words: from 0.67 to above 0.99, or 0.95 if they read alike.
-
-    low, high: the ends.
-    write: writes a number.
-    """
-    return write(low) if write(low) == write(high) else f"from {write(low)} to {write(high)}"
-
-
 def format_duration(seconds: float, *, hedge: bool = False) -> str:
     """Return a time in seconds, then minutes, then hours: 4 s, 1 min 15 s, 2 h 05 min.
 
