@@ -3,12 +3,14 @@
 import importlib
 import json
 import os
+import re
 import resource
 import select
 import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -415,6 +417,16 @@ def test_the_version_and_the_help_are_told() -> None:
         assert run(command, "--help").code == 0
         assert "--json" in text
     assert "The exit code is 0 for success" in " ".join(run("--help").stdout.split())
+
+
+@pytest.mark.parametrize("command", [["share"], ["check"], ["template", "plan"]])
+def test_the_terminal_breaks_the_lines_of_the_help(command: list[str]) -> None:
+    described = run(*command, "--help").stdout.partition("╭")[0]
+    (last,) = re.findall(r"(?:^ \S.*\n)+(?=\s*$(?![\s\S]))", described, re.MULTILINE)
+    lines = last.splitlines()
+    # The next word would not have fitted.
+    assert len(lines) > 2
+    assert all(len(a.rstrip()) + 1 + len(b.split()[0]) > 79 for a, b in pairwise(lines))
 
 
 def test_without_colour_on_a_pipe(game: Path, plan: Path) -> None:
