@@ -26,7 +26,7 @@ from typing import Any
 from commands import run
 
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+NUMBER = re.compile(r"[-−+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 # Said off a terminal only, and pages show what a terminal does.
 ANNOUNCED = re.compile(r"^fedaccord: [^\n]* to make[^\n]*\n", re.MULTILINE)
 SECONDS = re.compile(r'("(?:run_)?seconds": )[-+.\deE]+')
@@ -91,7 +91,11 @@ def _same_word(wanted: str, found: str) -> bool:
     if NUMBER.sub("#", wanted) != NUMBER.sub("#", found):
         return False
     pairs = zip(NUMBER.findall(wanted), NUMBER.findall(found), strict=True)
-    return all(_same_number(a.replace(",", ""), b.replace(",", "")) for a, b in pairs)
+    return all(_same_number(_plain(a), _plain(b)) for a, b in pairs)
+
+
+def _plain(number: str) -> str:
+    return number.replace(",", "").replace("−", "-")
 
 
 def _same_number(wanted: str, found: str) -> bool:

@@ -61,7 +61,8 @@ def test_long_texts_are_cut() -> None:
         (123456.7, "123,457"),
         (1e6, "1,000,000"),
         (1e20, "1e+20"),
-        (1e-9, "1e-09"),
+        (1e-9, "1e−09"),
+        (-1234.5, "−1,234.5"),
         (math.inf, "-"),
         (math.nan, "-"),
         (None, "-"),
@@ -304,5 +305,5 @@ def test_a_requested_probability_has_all_its_digits():
 
 
 def test_an_interval_whose_ends_read_alike_says_so_once():
-    assert wording.format_ends(0.67, 1.0, wording.format_uncertain) == "from 0.67 to above 0.99"
-    assert wording.format_ends(0.0, 0.001, wording.format_uncertain) == "below 0.01"
+    assert wording.format_range(0.67, 1.0, wording.format_uncertain) == "from 0.67 to above 0.99"
+    assert wording.format_range(0.0, 0.001, wording.format_uncertain) == "below 0.01"

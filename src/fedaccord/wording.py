@@ -195,8 +195,13 @@ def format_number(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return "-"
     if 1e5 <= abs(value) < HUGE:
-        return f"{value:,.0f}"
-    return f"{value:,.6g}"
+        return _mark_minus(f"{value:,.0f}")
+    return _mark_minus(f"{value:,.6g}")
+
+
+def _mark_minus(number: str) -> str:
+    """Return a written number with the true minus sign, which is as wide as a plus sign."""
+    return number.replace("-", "−")
 
 
 def format_amount(value: float) -> str:
@@ -205,14 +210,14 @@ def format_amount(value: float) -> str:
     if not math.isfinite(value):
         return "no finite number"
     if abs(value) < HUGE and abs(value - round(value)) <= 1e-9 * max(1.0, abs(value)):
-        return f"{round(value):,}"
+        return _mark_minus(f"{round(value):,}")
     # A half is rounded up, also where a sum has come out a hair below it.
     value *= 1 + 1e-12
     if 1e5 <= abs(value) < HUGE:
-        return f"{value:,.0f}"
+        return _mark_minus(f"{value:,.0f}")
     if 1000 <= abs(value) < HUGE:
-        return f"{value:,.1f}".removesuffix(".0")
-    return f"{value:.4g}"
+        return _mark_minus(f"{value:,.1f}".removesuffix(".0"))
+    return _mark_minus(f"{value:.4g}")
 
 
 def format_amount_with_digits(value: float, *, more: int = 0) -> str:
@@ -240,7 +245,7 @@ def count_samples(value: float) -> str:
 
 def format_samples(value: float) -> str:
     """Return a number of samples of a plan: whole, a half rounded up, never minus nothing."""
-    return f"{math.floor(value + 0.5):,}" if math.isfinite(value) else "no end of"
+    return _mark_minus(f"{math.floor(value + 0.5):,}") if math.isfinite(value) else "no end of"
 
 
 def count_whole(value: float, noun: str) -> str:
@@ -281,9 +286,9 @@ def format_places(number: float, places: int) -> str:
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     if abs(number) >= HUGE or (number and round(float(number), places) == 0):
-        return f"{number:.3g}".replace("-", "−")
+        return _mark_minus(f"{number:.3g}")
     # A half is rounded up, as in sentences. Plus nothing makes minus nothing nothing.
-    return f"{float(number) * (1 + 1e-12) + 0.0:,.{places}f}".replace("-", "−")
+    return _mark_minus(f"{float(number) * (1 + 1e-12) + 0.0:,.{places}f}")
 
 
 def format_cell(value: float, places: int) -> str:
@@ -303,10 +308,10 @@ def format_tick(value: float, _place: float | None = None) -> str:
         return "0"
     exponent = math.floor(math.log10(abs(value)) + 1e-9)
     if -4 <= exponent < 6:
-        return f"{value:,.6g}".replace("-", "−")
+        return _mark_minus(f"{value:,.6g}")
     first = value / 10.0**exponent
     power = "10" + str(exponent).translate(SUPERSCRIPTS)
-    return power if math.isclose(first, 1) else f"{first:.3g}·{power}".replace("-", "−")
+    return power if math.isclose(first, 1) else _mark_minus(f"{first:.3g}·{power}")
 
 
 # Shares, probabilities and accuracies.
@@ -337,7 +342,7 @@ def format_level(level: float) -> str:
 
 def format_percent_tick(value: float, _place: float | None = None) -> str:
     """Return the share at a tick in per cent."""
-    return f"{100 * value:.6g} %".replace("-", "−")
+    return _mark_minus(f"{100 * value:.6g} %")
 
 
 def format_probability(value: float) -> str:
@@ -433,15 +438,6 @@ def format_interval(value: float, low: float, high: float, write: Callable[[floa
     write: writes a finite number.
     """
     return f"{write(value)} [{write(low)}, {write(high) if math.isfinite(high) else '∞'}]"
-
-
-def format_ends(low: float, high: float, write: Callable[[float], str]) -> str:
-    """Return the ends of an interval in words: from 0.67 to above 0.99, or 0.95 if they read alike.
-
-    low, high: the ends.
-    write: writes a number.
-    """
-    return write(low) if write(low) == write(high) else f"from {write(low)} to {write(high)}"
 
 
 def format_duration(seconds: float, *, hedge: bool = False) -> str:

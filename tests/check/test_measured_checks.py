@@ -176,7 +176,7 @@ def test_the_others_carry_an_agent_whose_limit_is_too_low_and_all_is_not_well(ga
     assert found.carried == [1] and found.answers["sure"] is Answer.TRUE
     assert found.verdict.count(said) == 1 and judge_tone(found) == "unsure"
     page = check_page(found)
-    assert page.verdict.count(said) == 1 and page.tone == "unsure"
+    assert page.sections[0].parts[0].items.count(said) == 1 and page.tone == "unsure"
 
 
 def test_nobody_is_carried_that_has_enough_could_give_less_or_fails():

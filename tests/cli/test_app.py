@@ -3,12 +3,14 @@
 import importlib
 import json
 import os
+import re
 import resource
 import select
 import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +194,8 @@ def test_solve_prints_a_table_the_prices_and_a_reason_for_each_agent(star: Path)
     assert ["agent", "alone", "optimal", "stable", "envy-free"] in rows
     assert ["west", "1", "0", "1", "0.666667"] in rows
     assert ["all", "5", "2", "4", "3.33333"] in rows
-    assert "price of stability: 2\n" in result.stdout
-    assert "price of fairness: 1.66667\n" in result.stdout
+    assert "Price of stability: 2.\n" in result.stdout
+    assert "Price of fairness: 1.667.\n" in result.stdout
     assert "centre gives 0. Alone it would need 1. The others alre" in result.stdout
 
 
@@ -414,7 +416,17 @@ def test_the_version_and_the_help_are_told() -> None:
         text = run(command, "--help").stdout
         assert run(command, "--help").code == 0
         assert "--json" in text
-    assert "Exit codes: 0" in " ".join(run("--help").stdout.split())
+    assert "The exit code is 0 for success" in " ".join(run("--help").stdout.split())
+
+
+@pytest.mark.parametrize("command", [["share"], ["check"], ["template", "plan"]])
+def test_the_terminal_breaks_the_lines_of_the_help(command: list[str]) -> None:
+    described = run(*command, "--help").stdout.partition("╭")[0]
+    (last,) = re.findall(r"(?:^ \S.*\n)+(?=\s*$(?![\s\S]))", described, re.MULTILINE)
+    lines = last.splitlines()
+    # The next word would not have fitted.
+    assert len(lines) > 2
+    assert all(len(a.rstrip()) + 1 + len(b.split()[0]) > 79 for a, b in pairwise(lines))
 
 
 def test_without_colour_on_a_pipe(game: Path, plan: Path) -> None:

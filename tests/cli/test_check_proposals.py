@@ -158,7 +158,7 @@ def test_too_little_exits_with_one_and_names_the_weakest(folder, tmp_path):
     given = Allocation.load(folder / "plan.csv").contributions
     low = propose(tmp_path / "low.csv", *np.round(0.5 * given).astype(int))
     result = run("check", folder / "game.json", low)
-    assert result.code == 1 and "The required probability is 0.95. " in result.stdout
+    assert result.code == 1 and "The required probability is 0.95.\n" in result.stdout
 
 
 def test_too_much_is_sure_and_not_stable_and_require_chooses(folder, tmp_path):

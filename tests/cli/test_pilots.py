@@ -58,7 +58,7 @@ def test_first_pilots_are_csv_on_standard_output_and_words_beside_it():
     assert [int(line.split(",")[2]) for line in lines[1:]] == [n for row in design for n in row]
     for word in (
         "between 0 and 1",
-        "Spa has no samples: contribution 0, and an accuracy",
+        "Spa has no samples: write contribution 0, and an accuracy",
         "fedaccord plan FILE",
     ):
         assert word in result.stderr

@@ -249,7 +249,7 @@ def test_undo_changes_numbers_and_not_what_is_looked_at(hospitals):
         tab.driver.back()
         tab.until(lambda query=query: tab.query == query)
     tab.settle()
-    tab.see("price of stability: 1.08738")
+    tab.see("Price of stability: 1.087")
 
 
 def test_every_state_is_an_address(hospitals):
@@ -451,7 +451,7 @@ def test_the_choice_of_members_works_by_hand(hospitals):
 def test_other_views(hospitals):
     tab = hospitals.open()
     for label, seen in {
-        "Plans and prices": "price of stability: 1.08738",
+        "Plans and prices": "Price of stability: 1.087",
         "Other stable plans": "This is the only stable plan.",
         "Coalitions": "Which groupings hold",
     }.items():

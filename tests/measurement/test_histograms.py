@@ -68,7 +68,7 @@ def test_needs_that_nobody_gave_are_assumed_and_said(tmp_path: Path) -> None:
     assert len(said) == 1
     assert "Rural" in said[0]
     assert "City" not in said[0]
-    assert "ASSUMED" in said[0]
+    assert "The plan assumes that" in said[0]
     assert found.assumed_needs(700)[0].tolist() == [700, 700]
     assert found.assumed_needs({"Rural": 40})[1] == ()
     assert found.game({"Rural": 40}).requirements.tolist() == [1500, 40]

@@ -127,7 +127,7 @@ def test_each_model_of_a_site_is_a_pilot_of_that_site_alone():
         assert_array_equal(found.contributions[pilot], np.where(gives, [300, 200, 150], 0))
     assert found.limits.tolist() == [300, 200, 150]
     assert np.isnan(found.validation).all()
-    assert len(found.notes) == 2 and all("ASSUMED" in note for note in found.notes)
+    assert len(found.notes) == 2 and all("assumes that" in note for note in found.notes)
 
 
 def test_numbers_of_samples_can_come_from_statistics(tmp_path):
@@ -201,7 +201,7 @@ def test_the_command_writes_pilots_that_plan_takes(tmp_path):
     done = run("pilots", STATISTICS, "--nvflare", CROSS, "--save", path)
     assert done.code == 0
     assert "has 4 pilots of 3 agents" in done.stdout
-    assert done.stderr.count("ASSUMED") == 2
+    assert done.stderr.count("assumes that") == 2
     made, wanted = PilotTable.load(path), read_nvflare_pilots(CROSS, STATISTICS)
     assert_array_equal(made.contributions, wanted.contributions)
     assert_allclose(made.accuracies, wanted.accuracies)

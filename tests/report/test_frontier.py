@@ -87,10 +87,10 @@ def test_that_the_others_pay_is_said_where_they_do_and_nowhere_else():
     harmed = [sentence for sentence in said if "harms the others" in sentence]
     assert harmed == [
         "Under PLEDGED, defection harms the others too. When a contributor gives 25 % of what the "
-        "plan asks, all the others reach their goals in 0 % of runs. The 95 % interval is 0 to "
-        "16 %."
+        "plan asks, all the others reach their goals in 0 % of runs. The 95 % interval is from 0 % "
+        "to 16 %."
     ]
-    assert said[-1] == three().conclusion and said[-2] == three().provenance
+    assert said[0] == three().conclusion and said[-1] == three().provenance
 
 
 def test_who_was_not_compared_is_named_with_the_reason():

@@ -104,11 +104,11 @@ def test_a_solution_is_told_by_its_audit_its_status_and_its_note() -> None:
 @pytest.mark.parametrize(
     ("price", "text"),
     [
-        (Price(2.0, 2.0), "price: 2"),
-        (Price(1.5, 1.6), "price: from 1.5 to 1.6"),
-        (Price(1.5, np.inf), "price: at least 1.5"),
-        (Price(np.nan, np.nan), "price: unknown"),
-        (Price(np.inf, np.inf, "No such allocation."), "price: none. No such allocation."),
+        (Price(2.0, 2.0), "Price: 2."),
+        (Price(1.5, 1.6), "Price: from 1.5 to 1.6."),
+        (Price(1.5, np.inf), "Price: at least 1.5."),
+        (Price(np.nan, np.nan), "Price: unknown."),
+        (Price(np.inf, np.inf, "No such allocation."), "Price: none. No such allocation."),
     ],
 )
 def test_prices_are_told_as_intervals(price: Price, text: str) -> None:

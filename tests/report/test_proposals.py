@@ -666,7 +666,7 @@ def test_an_optimal_plan_that_is_less_sure_says_so_and_has_no_price():
         assert (said in read(view)) is less
         assert "(the plan:" not in read(view)
         shown = parts_html(list(explain_plans(solve_all(plan.game))))
-        assert ("price of stability: " in shown) is not less
+        assert ("Price of stability: " in shown) is not less
         assert ("There are no prices: " in shown) is less
 
 

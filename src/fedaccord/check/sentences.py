@@ -225,13 +225,8 @@ def describe_prospects(found: Check) -> str:
     """Return the verdict on a measured game: how sure it is, and who could give less."""
     if found.prospects is None:
         return ""
-    return f"{describe_first(found, found.prospects)} {describe_rest(found, found.prospects)}"
-
-
-def describe_first(found: Check, prospects: Prospects) -> str:
-    """Return how likely all agents are to reach their goals, and which agents the others carry."""
-    carried = describe_carried(found.game, found.carried)
-    return " ".join(filter(None, (describe_success(found, prospects), carried)))
+    said = describe_success(found, found.prospects)
+    return " ".join([said, *list_rest(found, found.prospects)])
 
 
 def describe_success(found: Check, prospects: Prospects) -> str:
@@ -327,12 +322,13 @@ def describe_hurt(found: Check) -> str:
     return f"Compared with the plan, P(goal) falls most for {first}{then}."
 
 
-def describe_rest(found: Check, prospects: Prospects) -> str:
-    """Return who is hurt, who is the least likely to reach its goal, and who could give less."""
+def list_rest(found: Check, prospects: Prospects) -> list[str]:
+    """Return which agents the others carry, who is hurt, who is least sure, who could give less."""
+    carried = describe_carried(found.game, found.carried)
     weakest = prospects.weakest
     chance = format_uncertain(float(prospects.satisfied[weakest]))
     least = f"{found.game.name(weakest)} is the least likely to reach its goal ({chance})."
-    return " ".join(filter(None, (describe_hurt(found), least, _describe_spare(found))))
+    return list(filter(None, (carried, describe_hurt(found), least, _describe_spare(found))))
 
 
 def _describe_spare(found: Check) -> str:
@@ -367,8 +363,9 @@ def _explain_chances(found: Check, prospects: Prospects, agent: int) -> str:
     said = [f"{name} gives {format_samples(given)}{_compare_contribution(found, agent)}."]
     sure = format_uncertain(float(prospects.satisfied[agent]))
     planned = ""
-    if found.plan is not None and found.plan.satisfied[agent] != prospects.satisfied[agent]:
-        planned = f" (the plan: {format_uncertain(float(found.plan.satisfied[agent]))})"
+    before = sure if found.plan is None else format_uncertain(float(found.plan.satisfied[agent]))
+    if before != sure:
+        planned = f" (the plan: {before})"
     keeps = found.kept is not None and found.kept[agent] > 0
     learns = ", with what it keeps," if keeps else ""
     said.append(f"It reaches its goal{learns} with probability {sure}{planned}.")

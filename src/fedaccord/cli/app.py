@@ -76,10 +76,11 @@ Title = Annotated[
 ]
 AgentWord = Annotated[
     str,
-    typer.Option(metavar="WORD", help="What to call an agent: hospital, or country/countries."),
+    typer.Option(metavar="WORD", help="Your word for an agent: hospital, or country/countries."),
 ]
 SampleWord = Annotated[
-    str, typer.Option(metavar="WORD", help="What to call a sample: case, or biopsy/biopsies.")
+    str,
+    typer.Option(metavar="WORD", help="Your word for a sample: case, or biopsy/biopsies."),
 ]
 # The most letters of a word and of a title.
 LONGEST_WORD, LONGEST_TITLE = 30, 150
@@ -90,9 +91,14 @@ class Interrupted(Exception):
 
 
 def _restore_help(command: click.Command) -> None:
-    """Set the help of a command's arguments again: click 8.5 empties what typer has set."""
+    """Set the help of a command's arguments again: click 8.5 empties what typer has set.
+
+    The lines of a paragraph of the command's own help become one, for the terminal to break.
+    """
     for part in getattr(command, "commands", {}).values():
         _restore_help(part)
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     hints = get_type_hints(command.callback, include_extras=True) if command.callback else {}
     for argument in command.params:
         if isinstance(argument, click.Argument) and getattr(argument, "help", None) is None:
@@ -207,9 +213,7 @@ def _fedaccord(
 ) -> None:
     """Plan how much data each agent should give; check whether any agent could give less.
 
-    Exit codes: 0 success, 1 the answer is no
-    (check: the plan fails; plan: no plan exists; train: an agent misses its goal),
-    2 the input has an error.
+    The exit code is 0 for success, 1 if the answer is no, and 2 if the input has an error.
     """
 
 

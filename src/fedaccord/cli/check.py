@@ -68,7 +68,7 @@ Judgement = Annotated[
     str | None,
     typer.Option(
         "--judged",
-        help="What goals are about. true: the model's true accuracy. measured: one measurement.",
+        help="What counts. true: the model's true accuracy. measured: one measurement.",
     ),
 ]
 Preference = Annotated[

@@ -34,8 +34,8 @@ def coalitions(
     plans: Annotated[
         str,
         typer.Option(
-            help="stable: each coalition follows its cheapest stable plan. cheapest: its cheapest "
-            "plan, held by payments or pledges."
+            help="Plan that each coalition follows. stable: its cheapest stable plan. cheapest: "
+            "its cheapest plan, held by payments or pledges."
         ),
     ] = "stable",
     time_limit: TimeLimit = 60.0,

@@ -88,7 +88,7 @@ def explore(
 ) -> int:
     """Open a plan in the browser: move a slider, and see the plan, its price and who could defect.
 
-    Opened on a CONFIG.toml or on RUNS.sqlite, it shows the curves of audits while they run. Only
+    With a CONFIG.toml or RUNS.sqlite, the app shows the curves of audits while they run. Only
     this machine can reach the app, and only with the token in its address. Each state of the app
     has its own address. Ctrl-C ends the app.
     """

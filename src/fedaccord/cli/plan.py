@@ -110,14 +110,14 @@ Judgement = Annotated[
     str,
     typer.Option(
         "--judged",
-        help="What goals are about. true: the model's true accuracy. measured: one measurement.",
+        help="What counts. true: the model's true accuracy. measured: one measurement.",
     ),
 ]
 Preference = Annotated[
     str,
     typer.Option(
-        help="Which stable plan to choose. In all of them each safety margin is the same multiple "
-        "of the agent's scatter. total: the cheapest. firm: the one in which defectors lose most."
+        help="Which stable plan to choose. total: the cheapest. firm: the one in which defectors "
+        "lose most."
     ),
 ]
 AlgorithmName = Annotated[

@@ -35,7 +35,7 @@ def share(
     orders: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Orders of joining to draw for Shapley shares of over 16 agents."
+            metavar="N", help="Number of orders to draw for the Shapley shares of over 16 agents."
         ),
     ] = 200,
     time_limit: TimeLimit = 60.0,

@@ -42,7 +42,7 @@ def plan(
 
     words = read_wording(None, agent_word, sample_word).words
     made = write_tables(folder, words)
-    emit_text(plain(f"{folder} has {join_with_and(made)}."))
+    emit_text(plain(f"The folder {folder} now has {join_with_and(made)}."))
     if not any(name.endswith(".xlsx") for name in made):
         emit_text("Install openpyxl for Excel files as well: pip install 'fedaccord[excel]'.")
     to_send = f"Send README.md and the table histograms to each {words.agent}."

@@ -62,7 +62,7 @@ def train(
         int,
         typer.Option(
             metavar="N",
-            help="Number of the trial whose partition of the data to use, as in an audit.",
+            help="Trial whose partition of the data to use, counted from 0 as in an audit.",
         ),
     ] = 0,
     contributions: Annotated[

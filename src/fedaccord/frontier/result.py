@@ -332,8 +332,8 @@ class Frontier(Displayed):
         return (
             f"Under {contender.name}, defection harms the others too. When a contributor gives "
             f"{percent(level)} of what the plan asks, all the others reach their goals in "
-            f"{percent(then.p)} of runs. The 95 % interval is {100 * then.low:.0f} to "
-            f"{percent(then.high)}."
+            f"{percent(then.p)} of runs. The 95 % interval is from "
+            f"{100 * then.low:.0f} % to {percent(then.high)}."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ DENSE = 1_000
 MOST_NAMED = 12
 WORTH = (
     "What a sample is worth to another agent is computed from how alike the two agents' labels "
-    "are. This ASSUMES that samples with the same label are alike for all agents."
+    "are. This assumes that samples with the same label are alike for all agents."
 )
 
 
@@ -163,13 +163,13 @@ class Histograms:
             wanted[silent] = self.counts.sum(axis=1)[silent]
             who = "every agent" if silent.all() else self._list(silent)
             said.append(
-                f"No need was given for {who}: it is ASSUMED that alone each would need as many "
+                f"No need was given for {who}. The plan assumes that alone each would need as many "
                 "samples as it has. State the needs before you use the plan."
             )
         if empty.any():
             said.append(
-                f"Agents without samples ({self._list(empty)}): it is ASSUMED that they need the "
-                "mix of labels that all agents have together."
+                f"Agents without samples ({self._list(empty)}): the plan assumes that they need "
+                "the mix of labels that all agents have together."
             )
         return wanted, tuple(said)
 
@@ -194,7 +194,7 @@ class Histograms:
         needs: as in assumed_needs.
         """
         wanted, assumed = self.assumed_needs(needs)
-        doubted = (n for n in self.notes if isinstance(n, Suspicion) or "ASSUMED" in n)
+        doubted = (n for n in self.notes if isinstance(n, Suspicion) or " withheld: " in n)
         said = (*assumed, WORTH, *(f"{capitalize_first(note)}." for note in doubted))
         if self.size <= DENSE:
             return LinearGame(self.benefits, wanted, **self._frame), said

@@ -230,7 +230,7 @@ def _note_withheld(sheet: Sheet, columns: Sequence[str]) -> None:
         middle = find_middle(withheld[0])
         sheet.notes.append(
             f"{count(len(withheld), 'count')} in {sheet.path} "
-            f"{pluralize(len(withheld), 'is', 'are')} withheld and ASSUMED: "
+            f"{pluralize(len(withheld), 'is', 'are')} withheld: "
             f'"{withheld[0][0]}" was read as {middle:g}, the middle of 0 to {2 * middle:g}'
         )
 

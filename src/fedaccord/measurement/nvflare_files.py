@@ -88,11 +88,12 @@ def _read_members(samples: Members | Mapping[str, float] | str | Path) -> Member
 
 def _say_what_is_assumed(path: str, alone: list[str], common: list[str]) -> list[str]:
     notes = [
-        f"{path} has {count(len(alone), 'model')} of sites: it is ASSUMED that each was trained on "
-        "the samples of its site alone"
+        f"{path} has {count(len(alone), 'model')} of sites. The command assumes that each was "
+        "trained on the samples of its site alone"
     ]
     if common:
-        notes.append(f"it is ASSUMED that {common[0]} was trained on the samples of all sites")
+        trained = f"{common[0]} was trained on the samples of all sites"
+        notes.append(f"The command assumes that {trained}")
     if len(common) > 1:
         notes.append(f"{', '.join(common[1:])} comes from the same training and is left out")
     return notes

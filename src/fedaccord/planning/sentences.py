@@ -24,9 +24,9 @@ from fedaccord.wording import (
     count_whole,
     format_accuracy_down,
     format_beside,
-    format_ends,
     format_goal,
     format_part,
+    format_range,
     format_requested,
     format_samples,
     format_uncertain,
@@ -48,7 +48,7 @@ def write_verdict(plan: Plan) -> str:
 
 
 def list_verdict(plan: Plan) -> list[str]:
-    """Return the sentences of the verdict; the first two say what came of planning."""
+    """Return the verdict in two sentences, and then what a reader should know about it."""
     if plan.contributions is None:
         return ["There is no plan.", *_explain_none(plan)]
     if plan.outcome is Outcome.LESS_SURE:
@@ -57,11 +57,9 @@ def list_verdict(plan: Plan) -> list[str]:
     if plan.measurement is None:
         said += [_describe_stability(plan), _compare_with_alone(plan), _describe_basis(plan)]
     else:
-        if carried := find_carried(plan):
-            said.append(describe_carried(plan.game, carried))
         said += _list_certainty(plan)
-        said += [_compare_with_alone(plan)]
-        said += [_describe_recipients(plan), describe_defection(plan)]
+        said += [describe_carried(plan.game, find_carried(plan)), _compare_with_alone(plan)]
+        said += [_describe_recipients(plan), _describe_less_given(plan), _warn_of_defection(plan)]
     return [sentence for sentence in said if sentence]
 
 
@@ -143,7 +141,7 @@ def describe_interval(plan: Plan) -> list[str]:
     """Return in a sentence between which ends the probability lies; none where it is not known."""
     if plan.everyone is None or plan.everyone.low is None or plan.everyone.high is None:
         return []
-    ends = format_ends(plan.everyone.low, plan.everyone.high, format_uncertain)
+    ends = format_range(plan.everyone.low, plan.everyone.high, format_uncertain)
     return [f"Given the pilots, the 95 % interval of this probability is {ends}."]
 
 
@@ -166,7 +164,12 @@ def _describe_recipients(plan: Plan) -> str:
 
 
 def describe_defection(plan: Plan) -> str:
-    """Return what comes of it if a contributor gives less than the plan asks for."""
+    """Return how likely a contributor that gives less reaches its goal, and what that means."""
+    return " ".join(filter(None, (_describe_less_given(plan), _warn_of_defection(plan))))
+
+
+def _describe_less_given(plan: Plan) -> str:
+    """Return how likely a contributor is to reach its goal if it gives less, and if it does not."""
     level = min(plan.cuts, default=0.0)
     giving = np.asarray(plan.contributions) > 0
     if not plan.cuts or not giving.any() or plan.satisfied is None:
@@ -178,11 +181,10 @@ def describe_defection(plan: Plan) -> str:
         mean = ""
     else:
         who, mean = f"An agent that gives only {part} of its contribution", " on average"
-    said = (
+    return (
         f"{who} reaches its goal with probability {format_uncertain(chance)}{mean}. With its whole "
         f"contribution, the probability is {format_uncertain(full)}."
     )
-    return " ".join(filter(None, (said, _warn_of_defection(plan))))
 
 
 def _warn_of_defection(plan: Plan) -> str:
@@ -228,7 +230,7 @@ def _describe_less_sure(plan: Plan) -> list[str]:
     asked = write_requested(plan)
     limits = " within the limits" if np.isfinite(plan.game.limits).any() else ""
     said = [
-        f"No stable plan{limits} lets all agents reach their goals with probability {asked}.",
+        f"No stable plan{limits} reaches all goals with probability {asked}.",
         _describe_nearest(plan),
         f"It asks {_describe_asked(plan)}.",
     ]

@@ -92,9 +92,8 @@ SCORED = (
     "this many samples, chance in measuring hardly matters."
 )
 INTERVALS = (
-    "Legend: 0.80 [0.58, 0.92] is a share of runs with its 95 % interval, in which the true share "
-    "lies. The interval allows for the fact that runs of one trial are alike. A dash stands where "
-    "there is nothing to count."
+    "Legend: 0.80 [0.58, 0.92] is a share of runs with its 95 % interval. The interval allows for "
+    "the fact that runs of one trial are alike. A dash stands where there is nothing to count."
 )
 SEQUENTIAL = (
     " A level stopped as soon as its interval was narrow enough. The intervals are those of "
@@ -342,8 +341,8 @@ def _compare_with_full(audit: DefectionAudit, curve: DefectionCurve) -> str:
         trials += f" of {count(agents, 'agent')}"
     text = (
         f"Under {curve.algorithm}, {audit.describe_defector(curve)} that gives {part} reaches its "
-        f"goal in {format_percent(share.p)} of runs. The 95 % interval is {100 * share.low:.0f} to "
-        f"{format_percent(share.high)} ({trials})."
+        f"goal in {format_percent(share.p)} of runs. The 95 % interval is from "
+        f"{100 * share.low:.0f} % to {format_percent(share.high)} ({trials})."
     )
     if whole is None:
         return text

@@ -81,9 +81,9 @@ IDLE = (
     "not as a contributor."
 )
 INTERVALS = (
-    "Legend: 0.80 [0.58, 0.92] is a share of runs with its 95 % interval, which allows for the "
-    "fact that runs of one trial are alike. In a share of samples, the interval divides each end "
-    "by the opposite end for the baseline. Met, missed: the share is on the right or the wrong "
+    "Legend: 0.80 [0.58, 0.92] is a share of runs with its 95 % interval. The interval allows for "
+    "the fact that runs of one trial are alike. In a share of samples, the interval divides each "
+    "end by the opposite end for the baseline. Met, missed: the share is on the right or the wrong "
     "side of the criterion. Not certain: the interval includes the criterion. A dash stands where "
     "there is nothing to count."
 )
@@ -94,7 +94,8 @@ COLLATERAL = (
 
 
 def show_frontier(frontier: Frontier) -> Iterator[str | Text | Table]:
-    """Return what a terminal shows: what the numbers are, the tables, and the answer."""
+    """Return what a terminal shows: the answer, what the numbers are, and the tables."""
+    yield line(frontier.conclusion, "bold")
     yield (
         "The tables have the share of runs in which agents reach their goals at the end of "
         f"training, with 95 % intervals in brackets. Models are {describe_judging(frontier)}."
@@ -117,7 +118,6 @@ def show_frontier(frontier: Frontier) -> Iterator[str | Text | Table]:
     for name, why in frontier.unplanned.items():
         yield f"{name} was not compared: {why.rstrip('.')}."
     yield frontier.provenance
-    yield line(frontier.conclusion, "bold")
 
 
 def _show_tactics(frontier: Frontier) -> Iterator[Table]:

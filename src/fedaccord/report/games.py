@@ -32,7 +32,13 @@ from fedaccord.report.model import (
     name_rows,
 )
 from fedaccord.report.terminal import shorten_name
-from fedaccord.wording import count, format_number, format_range, name_alone
+from fedaccord.wording import (
+    capitalize_first,
+    count,
+    format_amount,
+    format_range,
+    name_alone,
+)
 
 if TYPE_CHECKING:
     from fedaccord.equilibria.result import SolvedGame, Staying
@@ -132,14 +138,13 @@ def describe_solution(solution: Solution, found: Check | None) -> Iterator[str]:
 
 def format_price(price: Interval) -> str:
     """Return what an interval tells of a price, with four digits."""
-    return format_range(price.lower, price.upper, "{:.4g}".format)
+    return format_range(price.lower, price.upper, format_amount)
 
 
 def describe_price(name: str, price: Interval) -> str:
     """Return what an interval tells of a price, with its note."""
     note = getattr(price, "note", "")
-    value = format_range(price.lower, price.upper, format_number)
-    return f"{name}: {value}" + (f". {note}" if note else "")
+    return f"{capitalize_first(name)}: {format_price(price)}.{note and f' {note}'}"
 
 
 def explain_agents(found: Check) -> list[str]:

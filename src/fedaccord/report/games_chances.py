@@ -10,6 +10,7 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.check import Answer, Check
+from fedaccord.check.sentences import describe_success, list_rest
 from fedaccord.games.base import Game, is_measured
 from fedaccord.report.model import (
     Column,
@@ -32,8 +33,8 @@ from fedaccord.wording import (
     format_accuracy,
     format_beside,
     format_difference,
-    format_ends,
     format_part,
+    format_range,
     format_requested,
     format_samples,
     format_short_probability,
@@ -73,13 +74,14 @@ def judge_tone(found: Check) -> Tone:
 
 def show_proposal(found: Check, prospects: Prospects) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows of a proposal: how sure it is, by agent, and the plan."""
-    yield Mark(found.verdict, judge_tone(found))
+    yield Mark(describe_success(found, prospects), judge_tone(found))
+    yield from list_rest(found, prospects)
     yield from (Mark(f"Doubt: {sentence}", "unsure") for sentence in found.doubts)
     yield list_prospects(found, prospects).table("terminal")
     yield describe_total(found, prospects)
     yield describe_average(found)
     yield from suggest_limit(found)
-    yield " ".join(list_symbols(found, prospects).values())
+    yield from list_symbols(found, prospects).values()
 
 
 def describe_chances(prospects: Prospects) -> str:
@@ -99,7 +101,7 @@ def describe_total(found: Check, prospects: Prospects) -> str:
     everyone = prospects.everyone
     if everyone.low is None or everyone.high is None:
         return f"The proposal asks for {count_samples(total)} in all{compared}."
-    ends = format_ends(everyone.low, everyone.high, format_uncertain)
+    ends = format_range(everyone.low, everyone.high, format_uncertain)
     return (
         f"The proposal asks for {count_samples(total)} in all{compared}. Given the pilots, the "
         f"95 % interval of the probability that all agents reach their goals is {ends}."

@@ -41,6 +41,7 @@ from fedaccord.wording import (
     format_tick,
     join_first,
     name_alone,
+    pluralize,
 )
 
 if TYPE_CHECKING:
@@ -319,10 +320,12 @@ def _tell_totals(game: Game, given: Mapping[str, Vector]) -> Iterator[str]:
         most = int(np.argmax(known))
         every = np.isfinite(values).all()
         total = f"{format_amount(values.sum())} in all" if every else "not for all"
+        idle = int((values == 0).sum())
+        gives = pluralize(idle, "gives", "give")
+        nothing = f" {count(idle, 'agent')} {gives} nothing." if idle else ""
         yield (
             f"{capitalize_first(name)}: {total}, the most by {game.name(most)} with "
-            f"{format_amount(known[most])}; "
-            f"{count(int((values == 0).sum()), 'agent')} with nothing."
+            f"{format_amount(known[most])}.{nothing}"
         )
 
 

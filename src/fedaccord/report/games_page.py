@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from fedaccord.check import Check
-from fedaccord.check.sentences import describe_first
+from fedaccord.check.sentences import describe_success
 from fedaccord.equilibria.result import Interval, Solution, Staying
 from fedaccord.games.base import Game
 from fedaccord.report.check_figures import picture_envy, picture_spare, tabulate_envy
@@ -175,8 +175,8 @@ def _proofs_section(solutions: Mapping[str, Solution], checks: Mapping[str, Chec
         words = " ".join(filter(None, (solution.status.value, solution.note)))
         said.setdefault(words, []).append(concept)
     intro = (
-        "The least total of any plan of its kind lies between the two bounds; where they "
-        "agree, the plan is proved to be the cheapest."
+        "The smallest total of any plan of a kind lies between its two bounds. If they are equal, "
+        "the plan is proved to be the cheapest of its kind."
     )
     if any(found.prospects is not None for found in checks.values()):
         intro += " P(all) is the probability that all agents reach their goals in one run."
@@ -287,7 +287,7 @@ def check_page(found: Check, *, command: str = "", files: Sequence[tuple[str, st
             Section("What each gives and needs", tuple(_check_parts(found))),
         ]
     else:
-        verdict, tone = describe_first(found, prospects), judge_tone(found)
+        verdict, tone = describe_success(found, prospects), judge_tone(found)
         sections = list_sections(found, prospects)
         facts = list(list_proposal_facts(found, prospects))
     rest = (

@@ -42,8 +42,8 @@ NAMED = 6
 HEADING = "If agents keep what they withhold"
 # What the numbers of a game of agents that keep data mean.
 NEEDS = (
-    "Agents keep the samples that they do not give, and learn from them. All needs are what agents "
-    "still need after that."
+    "Agents keep the samples that they do not give, and learn from them. Every need is what an "
+    "agent still needs when these samples are counted."
 )
 REMEDY = (
     "Such an agent has a reason to share only if the rules give it one: models that agents earn by "

@@ -61,7 +61,7 @@ def list_instructions(
         limits = zip(pilots.members.agents, pilots.members.limits, strict=True)
         empty = [name for name, most in limits if not most]
         verb = "has" if len(empty) == 1 else "have"
-        only = [f"{join_with_and(empty)} {verb} no samples: contribution 0, and an accuracy."]
+        only = [f"{join_with_and(empty)} {verb} no samples: write contribution 0, and an accuracy."]
         after = f"Then run: fedaccord plan {path or 'FILE'}"
         return [*HOW, *(only if empty else []), ACCURACY, OWN, after]
     said = [_describe_total(found), found.verdict]
@@ -103,7 +103,7 @@ def _list_contributions(pilots: PilotList, found: NextPilots | None) -> Table:
     given = zip(pilots.names, pilots.contributions, widths, strict=True)
     caption = "The samples that each agent gives in each pilot"
     if found is not None:
-        caption += ", and the expected width of the interval after it, of its width now"
+        caption += ", and the expected width of the interval after it, in per cent of that now"
     return Table(
         caption,
         ("pilot", *pilots.members.agents, "all", *more),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fedaccord.planning.result import Outcome, Plan
-from fedaccord.planning.sentences import find_carried, list_warnings
+from fedaccord.planning.sentences import find_carried, list_verdict, list_warnings
 from fedaccord.report.model import FEW, Mark, Table, Tone, mark_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
@@ -25,6 +25,8 @@ from fedaccord.report.plan_contributions import (
 )
 from fedaccord.wording import format_part
 
+# How many sentences are the verdict; what follows has a line each.
+VERDICT = 2
 # The most sentences about doubts.
 DOUBTS = 12
 TONES: dict[Outcome, Tone] = {
@@ -37,7 +39,9 @@ TONES: dict[Outcome, Tone] = {
 
 def show_plan(plan: Plan) -> Iterator[str | Mark | Table]:
     """Return what a terminal shows: the verdict, who gives what, how sure it is, the rest."""
-    yield Mark(plan.verdict, "unsure" if find_carried(plan) else TONES[plan.outcome])
+    said = list_verdict(plan)
+    yield Mark(" ".join(said[:VERDICT]), "unsure" if find_carried(plan) else TONES[plan.outcome])
+    yield from said[VERDICT:]
     doubts = list_doubts(plan)
     yield from (Mark(sentence, "unsure") for sentence in plan.assumed)
     yield from mark_doubts(doubts[:DOUBTS])

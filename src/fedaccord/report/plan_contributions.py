@@ -36,7 +36,6 @@ from fedaccord.wording import (
     ALONE_FOR_GOAL,
     capitalize_first,
     format_goal,
-    format_interval,
     format_part,
     format_range,
     format_samples,
@@ -227,8 +226,8 @@ def describe_bare(plan: Plan) -> Iterator[str]:
         )
     known = [n for n, t in plan.totals.items() if t.low is not None and t.high is not None]
     for name in known:
-        total = format_interval(*_round_total(plan, name), format_samples)
-        yield f"Total of the {name} plan, with its 95 % interval: {total}."
+        ends = format_range(*_round_ends(plan, name), format_samples)
+        yield f"The 95 % interval of the {name} plan's total is {ends}."
     if known:
         again = len(plan.measurement.resamples) if plan.measurement else 0
         yield f"No interval for the envy-free plan (it would take {again} solves)."
@@ -243,19 +242,19 @@ def describe_bare(plan: Plan) -> Iterator[str]:
     for name, price in plan.prices.items():
         found = plan.price_of_stability
         if name == "price of stability" and found is not None and found.low is not None:
-            yield f"Price of stability: {found.value:.3f} [{found.low:.3f}, {found.high:.3f}]."
+            ends = f"from {found.low:.3f} to {found.high:.3f}"
+            yield f"Price of stability: {found.value:.3f}. Its 95 % interval is {ends}."
         else:
             note = f" {price.note}" if price.note else ""
             value = format_range(price.lower, price.upper, "{:.3f}".format)
             yield f"{capitalize_first(name)}: {value}.{note}"
 
 
-def _round_total(plan: Plan, concept: str) -> tuple[float, float, float]:
-    """Return what a plan costs in whole samples, as its table has it, and the interval of that."""
-    given = np.asarray(plan.solutions[concept].contributions)
+def _round_ends(plan: Plan, concept: str) -> tuple[float, float]:
+    """Return the ends of the interval of what a plan costs, in whole samples like its table."""
     found = plan.totals[concept]
     low, high = round_up(np.array([found.low, found.high])).tolist()
-    return plan.game.total(round_up(given)), low, high
+    return low, high
 
 
 def _describe_left_out(part: float, what: str, whose: str) -> Iterator[str]:

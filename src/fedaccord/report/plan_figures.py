@@ -93,8 +93,8 @@ def chart_certainty(plan: Plan) -> Chart | None:
         "The price of certainty",
         "probability that all agents reach their goals",
         "samples that all agents give together",
-        f"From {count_whole(line.y[0], 'sample')} for {known[0].probability:g} to "
-        f"{count_whole(line.y[-1], 'sample')} for {known[-1].probability:g}.",
+        f"Probability {known[0].probability:g} takes {count_whole(line.y[0], 'sample')}. "
+        f"Probability {known[-1].probability:g} takes {count_whole(line.y[-1], 'sample')}.",
         (line,),
     )
 
@@ -186,13 +186,13 @@ def picture_curve(plan: Plan, measurement: Measurement, agent: int, number: int)
     return Picture(
         f"curve-{number}",
         f"The learning curve of {name}",
-        f"{count(len(table), 'pilot')}; the goal is {format_goal(goal)}; with "
-        f"{format_samples(float(at[-1]))} samples' worth the curve is at "
-        f"{ends[0]:.3f} ({ends[1]:.3f} to {ends[2]:.3f}).",
+        f"{count(len(table), 'pilot')}. The goal is {format_goal(goal)}. At "
+        f"{format_samples(float(at[-1]))} effective samples, the curve is at {ends[0]:.3f}. Its "
+        f"95 % interval is from {ends[1]:.3f} to {ends[2]:.3f}.",
         draw=lambda ax: plot_learning(plan, agent, ax=ax),
         data=Table(
             f"Curve and pilots of {name}",
-            ("what", "samples' worth", "accuracy", "from", "to"),
+            ("what", "effective samples", "accuracy", "from", "to"),
             tuple(rows),
         ),
         size=CURVE,
@@ -339,6 +339,6 @@ def plot_learning(plan: Plan, agent: int, *, ax: Axes | None = None) -> Axes:
         ax.set_xlim(0, at[-1])
         ax.yaxis.set_major_locator(MaxNLocator(6))
         who = short(plan.name(agent))
-        x, top = f"samples, in samples of {who}", f"accuracy of {who}"
+        x, top = f"effective samples of {who}", f"accuracy of {who}"
         set_axes(ax, x=x, top=top, percent="y", ticks=4 if is_narrow(ax) else 8)
     return finish(ax)

@@ -35,7 +35,7 @@ from fedaccord.report.model import (
     tabulate_questions,
 )
 from fedaccord.report.overlap import picture_overlap
-from fedaccord.report.plan import DOUBTS, TONES, list_doubts
+from fedaccord.report.plan import DOUBTS, TONES, VERDICT, list_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
     introduce_changes,
@@ -106,28 +106,20 @@ def plan_page(plan: Plan, *, command: str = "", files: Sequence[tuple[str, str]]
         _method_section(plan),
     ]
     said = list_verdict(plan)
-    # Who carries whom belongs to the verdict.
-    first = 3 if find_carried(plan) else 2
     return Page(
         title=f"How much each agent should give: a plan for {count(plan.size, 'agent')}",
-        verdict=" ".join(said[:first]),
+        verdict=" ".join(said[:VERDICT]),
         tone=_choose_tone(plan),
         sections=tuple(section for section in sections if section is not None),
         facts=(*files, *_list_facts(plan)),
         command=command,
         head=(
             *_warn(plan),
-            *_list_rest(said[first:]),
+            *([Listing(tuple(rest))] if (rest := said[VERDICT:]) else ()),
             *_list_doubts(plan),
             tabulate_questions(answer_questions(plan)),
         ),
     )
-
-
-def _list_rest(sentences: list[str]) -> Iterator[Part]:
-    """Return what follows the two sentences of the verdict."""
-    if sentences:
-        yield " ".join(sentences)
 
 
 def _choose_tone(plan: Plan) -> Tone:
@@ -380,8 +372,8 @@ def _curves_section(plan: Plan) -> Section | None:
     agents = choose_agents(plan, most=CURVES, few=CURVES)
     intro = (
         "Each figure has the accuracies of an agent in the pilots, and the curve through them. "
-        "Samples of other agents are counted at what they are worth to the agent. The band holds "
-        "95 % of the curves that fit the pilots."
+        "Effective samples count each sample of another agent at its worth to the agent. The band "
+        "holds 95 % of the curves that fit the pilots."
     )
     parts: list[Part] = [intro]
     if len(agents) < plan.size:
@@ -453,6 +445,9 @@ def _list_facts(plan: Plan) -> Iterator[tuple[str, str]]:
         pilots = count(len(measurement.table), "pilot")
         yield "Pilots", f"{pilots}, {count(len(measurement.resamples), 'resample')}"
     yield "Seed", str(plan.options["seed"])
-    yield "Requested", f"probability {plan.options['probability']:g}, {plan.options['prefer']}"
+    yield (
+        "Requested",
+        f"probability {plan.options['probability']:g}, prefer {plan.options['prefer']}",
+    )
     yield from list_check_facts(plan.found)
     yield from list_run_facts()

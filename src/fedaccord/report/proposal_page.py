@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.ticker import FixedLocator
 
 from fedaccord.check import Check
-from fedaccord.check.sentences import describe_rest
+from fedaccord.check.sentences import list_rest
 from fedaccord.errors import InputError
 from fedaccord.games.chances import Prospects
 from fedaccord.report import style
@@ -81,8 +81,8 @@ def list_proposal_facts(found: Check, prospects: Prospects) -> Iterator[tuple[st
 
 
 def _summarize(found: Check, prospects: Prospects) -> Iterator[Part]:
+    yield Listing(tuple(list_rest(found, prospects)))
     yield from show_doubts(found.doubts)
-    yield describe_rest(found, prospects)
     yield ask_three(found, prospects)
     yield describe_total(found, prospects)
     yield describe_average(found)

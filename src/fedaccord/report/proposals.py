@@ -40,8 +40,8 @@ from fedaccord.sharing.result import CostShares
 from fedaccord.wording import (
     count,
     format_amount,
-    format_ends,
     format_percent,
+    format_range,
     format_short_probability,
     lower_first,
     name_alone,
@@ -198,7 +198,7 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
         everyone = found.prospects.everyone
         yield "P(all reach their goals)", _shorten(everyone.value)
         if everyone.low is not None and everyone.high is not None:
-            ends = format_ends(everyone.low, everyone.high, _shorten).removeprefix("from ")
+            ends = format_range(everyone.low, everyone.high, _shorten).removeprefix("from ")
             yield "its 95 % interval", ends
 
 

@@ -386,7 +386,7 @@ def choose_writer(largest: float) -> Callable[[float], str]:
     def write(value: float) -> str:
         if not math.isfinite(value):
             return format_amount(value)
-        text = f"{round(value, places) + 0.0:.{places}f}"
+        text = f"{round(value, places) + 0.0:.{places}f}".replace("-", "−")
         return text.rstrip("0").rstrip(".")
 
     return write

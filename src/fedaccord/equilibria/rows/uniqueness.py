@@ -120,7 +120,9 @@ def _prove_by_definiteness(game: RowGame, near: Vector | None) -> Uniqueness | N
             rest = float(np.linalg.norm(_residual(game, near) / spread))
             size = float(np.linalg.norm(matrix, "fro"))
             radius = spread * (1 + size) * rest / least
-        return Uniqueness("the benefits rule out a second one (positive definite)", radius)
+        return Uniqueness(
+            "the benefits are positive definite, which rules out a second one", radius
+        )
     return None
 
 
@@ -132,8 +134,9 @@ def _by_minors(game: RowGame) -> Uniqueness | None:
             return None
     blocks = [[row for row, _ in goals] for goals in game.exact_rows]
     if _has_positive_minors(blocks, 0):
-        kind = "whose representatives are P-matrices" if game.has_several_goals else "a P-matrix"
-        return Uniqueness(f"the benefits, {kind}, rule out a second one whatever the requirements")
+        every = "every representative of the benefits is"
+        every = every if game.has_several_goals else "the benefits are"
+        return Uniqueness(f"{every} a P-matrix, so no requirements allow a second one")
     return None
 
 

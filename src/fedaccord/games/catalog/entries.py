@@ -209,14 +209,14 @@ _SMALL = [
     ),
     _matrix_entry(
         "overlap",
-        "one agent overlaps with two others, who do all the work in equilibrium",
+        "one agent overlaps with two others, which give all the samples in equilibrium",
         _OVERLAP,
         [1, 1, 1],
         Answers(10 / 7, 5 / 3, source="an instance of Theorem 5"),
     ),
     _matrix_entry(
         "unequal",
-        "the same overlap with unequal requirements: all give, and yet it is not optimal",
+        "the same overlap with unequal requirements: all give, but the plan is not optimal",
         _OVERLAP,
         [2.4, 1.9, 1.9],
         Answers(19 / 7, 3.0, source="Theorem 5 and its corollary need equal requirements"),
@@ -318,7 +318,7 @@ _LARGE = [
         "sunflower", "petals in a ring, whose shared points a core owns", ("core",), 4
     ),
     _sunflower_entry(
-        "sunflower-without-core", "petals in a ring, who share points with neighbours", (), 4
+        "sunflower-without-core", "petals in a ring that share points with their neighbours", (), 4
     ),
     _sunflower_entry("flower-and-bud", "petals in a ring around two cores", ("core", "bud"), 2),
     Entry(
