@@ -22,8 +22,7 @@ from fedaccord._checks import Matrix, Vector, as_numbers, check_real
 from fedaccord._io.kinds import FAILED, PILOTS
 from fedaccord._io.numbers import Exact, Marks, read_number
 from fedaccord._io.rows import Rows
-from fedaccord._io.table import read_rows
-from fedaccord._io.writing import format_table, write_table
+from fedaccord._io.table import format_table, read_rows, write_table
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.chances import Fading
 from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, Worlds, read_measure

@@ -359,7 +359,7 @@ class CostShares(Displayed):
 
         path: ends in .csv or .xlsx.
         """
-        from fedaccord._io.writing import write_table
+        from fedaccord._io.table import write_table
 
         names = [self.game.name(agent) for agent in range(self.game.size)]
         shares = self.contracts["prices"].shares.values
