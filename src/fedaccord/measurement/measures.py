@@ -31,7 +31,7 @@ from fedaccord.measurement.diagnostics import estimate_unbounded_worth
 from fedaccord.measurement.fit import RESAMPLES, Measurement, fit_curves, list_scatter
 from fedaccord.measurement.noise import count_alike, count_by_deviations
 from fedaccord.measurement.pilots import PilotTable
-from fedaccord.measurement.scatter import find_fading
+from fedaccord.measurement.pooling import find_fading
 from fedaccord.wording import format_probability
 
 # The largest value of a measure that falls is this part of its unit.
