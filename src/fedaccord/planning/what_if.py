@@ -9,14 +9,14 @@ from typing import TypeAlias
 import numpy as np
 
 from fedaccord._checks import TIDY, Vector, round_bounds
-from fedaccord.equilibria.whole import has_whole_samples, round_up
+from fedaccord.equilibria.whole import has_whole_samples, round_box, round_up
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
 from fedaccord.games.goals import GoalsGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.fit import Measurement
-from fedaccord.planning.selection import continue_equilibria, round_box
+from fedaccord.planning.selection import continue_equilibria
 
 Basis: TypeAlias = Measurement | Game
 # Numbers of some agents, by the agent's place in the file.
