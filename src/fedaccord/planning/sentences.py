@@ -59,7 +59,7 @@ def list_verdict(plan: Plan) -> list[str]:
     else:
         said += _list_certainty(plan)
         said += [describe_carried(plan.game, find_carried(plan)), _compare_with_alone(plan)]
-        said += [_describe_recipients(plan), _describe_less_given(plan), _warn_of_defection(plan)]
+        said += [_describe_recipients(plan), _describe_less_given(plan), warn_of_defection(plan)]
     return [sentence for sentence in said if sentence]
 
 
@@ -165,7 +165,7 @@ def _describe_recipients(plan: Plan) -> str:
 
 def describe_defection(plan: Plan) -> str:
     """Return how likely a contributor that gives less reaches its goal, and what that means."""
-    return " ".join(filter(None, (_describe_less_given(plan), _warn_of_defection(plan))))
+    return " ".join(filter(None, (_describe_less_given(plan), warn_of_defection(plan))))
 
 
 def _describe_less_given(plan: Plan) -> str:
@@ -187,7 +187,7 @@ def _describe_less_given(plan: Plan) -> str:
     )
 
 
-def _warn_of_defection(plan: Plan) -> str:
+def warn_of_defection(plan: Plan) -> str:
     """Return that a contributor that gives less than the plan asks probably loses little."""
     level = min(plan.cuts, default=0.0)
     giving = np.asarray(plan.contributions) > 0
@@ -205,7 +205,7 @@ def list_warnings(plan: Plan) -> list[str]:
     First that the plan hardly deters agents from giving less, if so. Then the doubts of the plan;
     what the verdict says of a goal that is out of reach is not said again.
     """
-    beware = _warn_of_defection(plan) if plan.outcome is Outcome.PLANNED else ""
+    beware = warn_of_defection(plan) if plan.outcome is Outcome.PLANNED else ""
     known = {one.agent for one in plan.unreachable}
     said = ("saturation-below-goal", "extrapolation")
     doubts = (one.sentence for one in plan.doubts if one.agent not in known or one.kind not in said)

@@ -17,10 +17,11 @@ from fedaccord.report.games_page import check_page
 from fedaccord.report.games_verdicts import answer_envy
 from fedaccord.report.kept import HEADING
 from fedaccord.report.model import Fold, Listing, Mark, Page, Part, Section, joined
+from fedaccord.report.plan_alternatives import explain_no_plan
 from fedaccord.report.proposal_changes import describe_changes
 from fedaccord.report.proposal_members import describe_conditions, explain_kept, judge_conditions
 from fedaccord.report.proposal_offers import Offer, list_offers
-from fedaccord.report.proposal_plans import AS_SURE, explain_no_plan
+from fedaccord.report.proposal_plans import AS_SURE
 from fedaccord.report.proposal_verdicts import (
     CHANGED,
     add_unkept,
@@ -100,7 +101,7 @@ def show_proposal(
     opened: the plan before anything was changed; None where there is nothing to compare.
     shares: who pays whom; None for no payments.
     """
-    lacks = tuple(explain_no_plan(proposal.plan)) if proposal.settled else ()
+    lacks = tuple(explain_no_plan(proposal.plan, "page")) if proposal.settled else ()
     figures, agents = tuple(list_figures(found, proposal)), tuple(show_agents(found))
     verdict = judge_shown(proposal, found, scenario, concept)
     fails = verdict.tone == "bad" or (found.prospects is None and found.stable is Answer.FALSE)
@@ -108,7 +109,7 @@ def show_proposal(
         return WAITING
     if shares is not None:
         verdict = judge_payments(shares, scenario)
-    verdict, details = fold_verdict(verdict, proposal.changed.every)
+    headline, details = fold_verdict(verdict, proposal.changed.every)
     folds = (*details, *fold_doubts(proposal, found))
     offers = tuple(list_offers(proposal, found, scenario))
     if lacks_plan(proposal, scenario):
@@ -117,13 +118,13 @@ def show_proposal(
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
         few = (figures[0], *(one for one in figures if one[0] in ENVIOUS))
         parts = (*lacks, *locks, shown, *agents)
-        return View(verdict, explain_numbers(proposal), few, parts, folds, offers)
+        return View(headline, explain_numbers(proposal), few, parts, folds, offers)
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
     # What is said of a plan that does not exist is for agents that lose what they withhold.
     lost = proposal.contributions is None
-    note = name_kind(proposal.said, concept)
+    note = name_kind(" ".join(proposal.said), concept)
     note = add_unkept(note, found) if lost else note
-    return View(verdict, note, figures, parts, folds, offers)
+    return View(headline, note, figures, parts, folds, offers)
 
 
 def fold_doubts(proposal: Proposal, found: Check) -> Iterator[Fold]:
