@@ -64,8 +64,8 @@ def solve_rows(claim: Claim[RowGame], start: Vector | None = None) -> Solution:
         program = program_of(game, claim.concept, search.select)
         seconds = min(SECONDS, claim.deadline.left)
         least = least_total(program, limit_work(seconds), nodes=NODES)
-        if least.complete:
-            return _add_uniqueness(report(search, least), unique)
+        if least.complete and (found := report(search, least)).status is not Status.FAILED:
+            return _add_uniqueness(found, unique)
     if claim.concept == "optimal":
         return _optimal(claim, least)
     if claim.concept == "stable":
