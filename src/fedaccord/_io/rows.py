@@ -182,6 +182,7 @@ class Rows:
             headings={name: self.cells[0][place] for name, place in places.items()},
         )
         sheet.refuse_merged()
+        sheet.note_shown()
         return sheet.without_total()
 
     def _find_agents(self, places: Mapping[str, int]) -> str | None:
