@@ -715,6 +715,11 @@ def test_a_comma_in_a_contribution_is_no_reserve(tmp_path):
     assert len(sheet_of(tmp_path, text.replace(",", ";"), PROPOSAL).lines) == 3
 
 
+def test_some_agents_may_hold_three_digits_in_reserve(tmp_path):
+    sheet = sheet_of(tmp_path, "agent,contribution,reserve\nN,500,200\nHill,340,\n", PROPOSAL)
+    assert sheet.numbers("contribution") == [500, 340]
+
+
 @pytest.mark.parametrize("text", ["nr,cases\n2,5\n1,6\n", "id,cases\n70,5\n12,6\n"])
 def test_numbers_of_agents_in_another_order_are_refused(tmp_path, text):
     said = "has no names of agents, and the numbers in the column .* are not in order: sort the"

@@ -372,16 +372,18 @@ def test_the_plan_of_those_who_keep_their_data_is_one_click_away(hospitals):
 
 
 def test_nothing_turns_red_while_a_plan_is_looked_for(hospitals):
-    tab = hospitals.open("adjust=goal")
-    tones = """window.tones = new Set(); new MutationObserver(() => window.tones.add(document
-        .querySelector('.answer .verdict')?.className)).observe(document.body,
-        {childList: true, subtree: true})"""
+    tab = hospitals.open("adjust=goal&plan=envy-free")
+    tones = """window.tones = new Set(); window.waited = 0; new MutationObserver(() => {
+        window.tones.add(document.querySelector('.answer .verdict')?.className)
+        window.waited += document.querySelectorAll('.waits').length }).observe(document.body,
+        {childList: true, subtree: true, attributes: true})"""
     tab.browser.run(tones)
     for agent, goal in ((0, 2000), (1, 1800), (2, 100)):
         tab.write(agent, goal)
     assert tab.headline.endswith("no hospital envies another.")
     seen = tab.browser.run("return [...window.tones]")
     assert seen and not [one for one in seen if "bad" in (one or "")]
+    assert tab.browser.run("return window.waited")
     assert not tab.browser.run("return document.querySelectorAll('.waits').length")
 
 

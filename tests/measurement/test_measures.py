@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -93,6 +94,16 @@ def test_more_samples_reach_goals_more_surely(fitted, truth):
     assert above.min() > 0.9
     assert fitted.chance_of_all(plan) <= at_plan.min()
     assert fitted.chance_of_all(np.full(4, 3000.0)) > 0.95
+
+
+def test_a_lower_bound_is_not_rounded_up(fitted, truth):
+    plan = solve_stable(truth).contributions
+    for times in (*np.linspace(1, 2, 15), 1000):
+        least = fitted.chance_of_all(times * plan)
+        said = float(
+            re.search(r"and at least ([0-9.]+) in any case", fitted.describe(times * plan))[1]
+        )
+        assert least - 0.01 < said <= least < 1 or said == 0.99 <= least
 
 
 def refit(tmp_path, lines):

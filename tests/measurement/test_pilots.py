@@ -393,14 +393,19 @@ def made_of(heading: str, cells: tuple[str, str]) -> str:
     return "\n".join([first, *(line.replace("0.75,,,", f"0.75,,{cells[1]},") for line in rest)])
 
 
-def test_a_column_that_looks_like_limits_is_refused(tmp_path: Path) -> None:
-    said = (
-        "^the column 'Deckel' of .* has one whole number for each agent, and is not read: call it "
-        "'limit' if it is that, or delete it$"
-    )
+def test_a_column_that_looks_like_limits_is_a_doubt(tmp_path: Path) -> None:
+    said = "has one whole number for each agent, and is not read: call it 'limit' if it is that"
     for cells in (("900", "300"), ("100", "200"), ("60", "80")):
-        with pytest.raises(InputError, match=said):
-            PilotTable.load(written(tmp_path, made_of("Deckel", cells)))
+        table = PilotTable.load(written(tmp_path, made_of("Deckel", cells)))
+        [doubt] = [note for note in table.notes if isinstance(note, Suspicion)]
+        assert doubt.startswith("the column 'Deckel' of ") and doubt.endswith(said)
+
+
+@pytest.mark.parametrize("heading", ["rounds", "Runden", "test set"])
+def test_what_is_the_same_for_all_agents_is_no_limit(tmp_path: Path, heading: str) -> None:
+    table = PilotTable.load(written(tmp_path, made_of(heading, ("5000", "5000"))))
+    assert f"the column {heading!r} of {tmp_path / 'pilots.csv'} is not read" in table.notes
+    assert not [note for note in table.notes if isinstance(note, Suspicion)]
 
 
 @pytest.mark.parametrize(

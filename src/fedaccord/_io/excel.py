@@ -34,6 +34,11 @@ MOST_NAMED = 5
 UNSHOWN = re.compile(r'"[^"]*"|\[[^\]]*\]|[\\_*].')
 SCALING = re.compile(r"[0#?],+(?![0#?,])")
 THOUSANDTHS = re.compile(r"\.0{3}(?![0#?])")
+# A workbook may be broken in ways that its reader does not foresee.
+BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, LookupError, ValueError, TypeError),
+    *(AttributeError, OSError, ParseError),
+)
 # What a workbook of a table has far less of: a few kilobytes can unpack to cells for hours.
 MOST_BYTES, MOST_CELLS, MOST_PLACES = 64 * 2**20, 300_000, 10**6
 
@@ -178,19 +183,7 @@ def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
             # On styles and validations, which are of no use here.
             warnings.simplefilter("ignore")
             return openpyxl.load_workbook(io.BytesIO(data), data_only=data_only)
-    # A workbook may be broken in ways that its reader does not foresee.
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        RuntimeError,
-        LookupError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        OSError,
-        ParseError,
-    ) as error:
+    except BROKEN as error:
         remedy = "save it as .xlsx or as CSV"
         if _has_chart_sheet(data):
             remedy = "delete the sheet that has only a chart, or save the table as CSV"
@@ -198,7 +191,7 @@ def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
 
 
 def _has_chart_sheet(data: bytes) -> bool:
-    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with contextlib.suppress(*BROKEN), zipfile.ZipFile(io.BytesIO(data)) as archive:
         return any(name.startswith("xl/chartsheets/") for name in archive.namelist())
     return False
 

@@ -94,7 +94,7 @@ PERCENT = re.compile(
     r"(?:^|[^0-9\s])\s*%[)\]]?$|^%(?: |[0-9]+$)|\b(?:in per ?cent|in prozent|pct\.?)$",
     re.IGNORECASE,
 )
-# Words that are one letter off a heading of four letters, and can be labels.
+# Words that are like a heading, and can be labels.
 NO_SLIPS = frozenset(
     (
         *("goat", "gout", "coal", "goals", "cyst", "cast", "coat", "coast", "most", "host", "post"),
@@ -219,18 +219,18 @@ MEMBERS = TableKind(
 )
 
 
-def find_near_miss(heading: str, among: Iterable[str]) -> str | None:
-    """Return the column whose own name is one letter off a heading, or two that are swapped.
+def find_meant(heading: str, among: Iterable[str]) -> str | None:
+    """Return the column of histograms that a label may mean: it is misspelt, or one letter off.
 
-    So short a word may also be a label that looks like the name of a column.
-
-    heading: what a table has.
+    heading: the label.
     among: the columns that it may mean.
     """
-    word = simplify(heading)
-    if word in NO_SLIPS:
+    word, free = simplify(heading), list(among)
+    # 'chest cases' is a label, and no slip for 'test cases'.
+    if word in NO_SLIPS or re.search(NOUN, word):
         return None
-    return next((column for column in among if _is_one_off(word, column)), None)
+    near = (column for column in free if _is_one_off(word, column))
+    return HISTOGRAMS.find_misspelt(heading, free) or next(near, None)
 
 
 def _is_one_off(one: str, other: str) -> bool:

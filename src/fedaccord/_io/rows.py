@@ -181,6 +181,7 @@ class Rows:
             headings={name: self.cells[0][place] for name, place in places.items()},
         )
         sheet.refuse_merged()
+        sheet.note_shown()
         return sheet.without_total()
 
     def _find_agents(self, places: Mapping[str, int]) -> str | None:
@@ -213,6 +214,9 @@ class Rows:
         pairs = [row[place : place + 2] for row in self.cells[1:] if len(row) > place + 1]
         filled = [pair for pair in pairs if pair[1]]
         is_split = 0 < len(filled) < len(pairs) and all(map(_is_split, filled))
+        # Agents seldom hold more in reserve than they give.
+        if is_split and PROPOSAL.find_column(self.cells[0][place + 1]) == "reserve":
+            is_split = any(int(other) > int(one) for one, other in filled)
         if self.separator == "," and self.unit == "line" and is_split:
             row = next(n for n, cells in enumerate(self.cells) if n and cells[place + 1])
             one, other = filled[0]

@@ -19,6 +19,7 @@ from fedaccord._io.numbers import (
     Marks,
     Merged,
     Shown,
+    Suspicion,
     find_middle,
     read_number,
     read_share,
@@ -140,13 +141,6 @@ class Sheet:
             raise InputError(
                 f"{self.describe(name, row)} is a date, {text}: format the cell as a number and "
                 "type the number again"
-            )
-        if isinstance(text, Shown) and kind != "share" and (text.scaled or kind == "count"):
-            how = "in thousands or millions" if text.scaled else "like thousands"
-            raise InputError(
-                f"{self.describe(name, row)} is {text}, and the spreadsheet shows it {how}, with "
-                f"the format {text.code}: give the column the format General, and check the "
-                "number"
             )
         if kind == "share":
             return self._read_share(name, row)
@@ -271,6 +265,22 @@ class Sheet:
                         f"{self.describe(name, row)} is merged with the cell {with_what}: split "
                         "them, and write a number in each"
                     )
+
+    def note_shown(self) -> None:
+        """Note the first number of each column that a workbook shows as another."""
+        for name, cells in self.cells.items():
+            kind = self.kind.type_of(name)
+            if kind in ("name", "share") or not (name in TYPES or self._is_label(name)):
+                continue
+            for row, cell in enumerate(cells):
+                if isinstance(cell, Shown) and (cell.scaled or kind == "count"):
+                    how = "in thousands or millions" if cell.scaled else "like thousands"
+                    said = (
+                        f"{self.describe(name, row)} is read as {cell}, and the spreadsheet shows"
+                    )
+                    said += f" it {how}, with the format {cell.code}: check the number"
+                    self.notes.append(Suspicion(said))
+                    break
 
     def without_total(self) -> Sheet:
         """Return the sheet without a last line that sums up the others, or refuse a wrong one."""

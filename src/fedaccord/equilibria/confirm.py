@@ -203,8 +203,8 @@ def _compare(
         Status.LIMIT: solution.method == "milp"
         or (not holds if exists else _is_wrong(claim, solution, value)),
     }[solution.status]
-    if wrong and replace:
-        return report(claim, least)
+    if wrong and replace and (found := report(claim, least)).status is not Status.FAILED:
+        return found
     status = Status.LIMIT if wrong else solution.status
     if exists and not holds:
         low, high = min(low, value), max(high, value)
@@ -246,12 +246,16 @@ def report(claim: Claim[Any], least: Least) -> Solution:
     if least.near is None:
         note = "There is one, but rounded to doubles it is none: change the units of the benefits."
         return claim.failed("exact", note, lower=value)
-    near = to_floats(least.near)
-    return claim.solution(
+    near, said = to_floats(least.near), f"Totals come as close to {value:.9g} as you like."
+    solution = claim.solution(
         "exact", Status.LIMIT if least.point else Status.NOT_ATTAINED,
         Interval(value, max(value, claim.game.total(near))), near,
-        note=f"Totals come as close to {value:.9g} as you like. This plan keeps a margin.",
+        note=f"{said} This plan keeps a margin.",
     )  # fmt: skip
+    if is_refuted(solution, min(claim.tolerance, 1e-6)):
+        note = f"{said} The plan that was found keeps too small a margin to be checked."
+        return claim.failed("exact", note, lower=value)
+    return solution
 
 
 def _in_doubles(point: Sequence[Fraction | float] | None) -> Iterator[Vector]:

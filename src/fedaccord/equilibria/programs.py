@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 # After this many pivots for one corner rows and variables are taken in order, which cannot cycle.
 FREE_PIVOTS = 60
 
-# Points are sought on the way to a corner, halving what is left of it this often.
+# Points are sought on the way to a corner, halving what is left of it this often. The way begins
+# where strict rows have a margin, of the largest variable divided by the second number, if it can.
 HALVINGS = 200
+MARGIN = 1_000
 
 Numbers: TypeAlias = Sequence[Fraction] | Sequence[int]
 
@@ -185,6 +187,11 @@ class Row(NamedTuple):
     def holds(self, x: Numbers) -> bool:
         """Return whether x obeys the row."""
         return bool(self.over(x) > 0 if self.strict else self.over(x) >= 0)
+
+    def widen(self, margin: Fraction) -> Row:
+        """Return the row with a margin in one of its variables, for which it is not strict."""
+        largest = max((abs(w) for _, w in self.terms), default=0)
+        return Row(self.terms, self.least + max(1, math.ceil(margin * largest)))
 
 
 # One of the ways in which a choice can be settled: all of its rows.
@@ -486,6 +493,10 @@ def _resolve(program: Program, node: _Node) -> Least | None:
     inner = _strict_point(program, node.rows)
     if inner is None:
         return None
+    # The cheapest point with a margin keeps more of it for the same money.
+    wide, most = Corner.first(program), max(at) / MARGIN
+    if wide.settle([row.widen(most) if row.strict else row for row in node.rows]):
+        inner = wide.point
     near = _first(program, _towards(at, inner), abs(value) * Fraction(1001, 1000))
     if node.has_ties:
         level = _strict_point(program, node.rows, value)

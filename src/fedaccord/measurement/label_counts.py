@@ -17,7 +17,7 @@ from fedaccord._io.kinds import (
     NOUN,
     PERCENT,
     UNLABELLED,
-    find_near_miss,
+    find_meant,
     has_no_counts,
     simplify,
 )
@@ -77,7 +77,7 @@ def read_counts(
     read = (_read_long if long else _read_wide)(sheet, agents)
     labels, counts, room = _leave_out_sums(sheet, agents, *read)
     _note_withheld(sheet, ["count"] if long else labels)
-    _refuse_sums(sheet, agents, labels, counts, room)
+    _doubt_sums(sheet, agents, labels, counts, room)
     _doubt_limits(sheet, agents, counts, room, limits)
     _doubt_spelling(sheet, agents, labels, counts)
     _note_percent(sheet, counts, limits)
@@ -247,24 +247,32 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
         is_left = sheet.places[label] < sheet.places["agent"]
         for first in (0, 1) if is_left else (1,):
             last = len(column) - 1 + first
-            if len(column) >= LEAST_NUMBERED and (column == np.arange(first, last + 1)).all():
+            if len(column) < LEAST_NUMBERED or (column != np.arange(first, last + 1)).any():
+                continue
+            said = (
+                f"the column {label!r} of {sheet.path} numbers its {sheet.unit}s from {first} to "
+                f"{last}: delete it"
+            )
+            # Three labels right of the names can count up by chance.
+            if is_left or len(column) > LEAST_NUMBERED:
                 raise InputError(
-                    f"the column {label!r} of {sheet.path} numbers its {sheet.unit}s from {first} "
-                    f"to {last}: delete it, or change the order of the {sheet.unit}s if it is a "
-                    "label"
+                    f"{said}, or change the order of the {sheet.unit}s if it is a label"
                 )
+            sheet.notes.append(Suspicion(f"{said} unless it is a label"))
     return labels, counts, room
 
 
 def _check_labels(sheet: Sheet, labels: Sequence[str]) -> None:
-    """Refuse columns of numbers that are no counts, and labels that differ in capitals only."""
+    """Refuse or doubt columns of numbers that are no counts, and labels that are spelled alike."""
     seen: dict[str, str] = {}
     free = [column for column in HISTOGRAMS.own if column not in sheet.columns]
-    for label in (labels[0], labels[-1]):
-        if meant := HISTOGRAMS.find_misspelt(label, free) or find_near_miss(label, free):
-            raise InputError(
-                f"the column {label!r} of {sheet.path} is likely the {meant}: call it {meant!r}, "
-                f"delete it, or call it '{label} cases' if it is a label"
+    for label in dict.fromkeys((labels[0], labels[-1])):
+        if meant := find_meant(label, free):
+            sheet.notes.append(
+                Suspicion(
+                    f"the column {label!r} of {sheet.path} is read as a label: call it {meant!r} "
+                    f"if it is the {meant}, or '{label} cases' if it is a label"
+                )
             )
     for label in labels:
         if AGAIN.match(simplify(label)) or UNLABELLED.match(simplify(label)):
@@ -388,59 +396,63 @@ def _find_place(sheet: Sheet, agent: str, label: str | None = None) -> str:
     )
 
 
-def _refuse_sums(
+def _doubt_sums(
     sheet: Sheet, agents: Sequence[str], labels: Sequence[str], counts: Matrix, room: Matrix
 ) -> None:
-    """Refuse a label or an agent whose counts are the sums of all others, whatever its name."""
-    long = "label" in sheet.columns
-    place = _find_sum(counts, room)
-    if place is not None and len(labels) > 2:
-        what, remedy = ("label", "delete its lines") if long else ("column", "delete it")
-        if not long and "limit" not in sheet.columns:
-            remedy = "call it 'limit' if it is the limit, or delete it"
-        each = "for every agent" if long else f"in every {sheet.unit}"
-        raise InputError(
-            f"the {what} {labels[place]!r} of {sheet.path} is the sum of the others {each}: "
-            f"{remedy}"
-        )
-    _refuse_parts(sheet, labels, counts, room)
+    """Doubt a label that is the sum of others, and refuse such an agent, whatever its name.
+
+    A label can be: of matched patients, as many have no disease as have one of the others.
+    """
+    if said := _find_sum_of_labels(sheet, labels, counts, room):
+        sheet.notes.append(Suspicion(said))
     place = _find_sum(counts.T, room.T)
     if place is None or (counts[place] > 0).sum() < 2:
         _doubt_near_sum(sheet, agents, counts, room)
         return
-    name = agents[place]
+    name, long = agents[place], "label" in sheet.columns
     said = (
         f"{_find_place(sheet, name)}, {name!r}, is the sum of the others for every label: "
         f"delete {f'all {sheet.unit}s of {name!r}' if long else f'the {sheet.unit}'}"
     )
     is_named = any(map(is_total, re.findall(r"\w+", name)))
-    if len(agents) > (2 if is_named else 3) or (len(agents) == 3 and not _is_chance(counts, place)):
+    if len(agents) > 2 and (is_named or not _is_chance(counts, place)):
         raise InputError(said)
-    if len(agents) == 3:
+    if len(agents) > 2:
         sheet.notes.append(Suspicion(f"{said} if it is a total"))
 
 
-def _refuse_parts(sheet: Sheet, labels: Sequence[str], counts: Matrix, room: Matrix) -> None:
-    """Refuse a label that is the sum of some others for every agent, or of all but for 1 %.
+def _find_sum_of_labels(
+    sheet: Sheet, labels: Sequence[str], counts: Matrix, room: Matrix
+) -> str | None:
+    """Return that a label is the sum of all others, or of some, or of all but for 1 %, if one is.
 
-    A heading such as 'abnormal cases' says that it is a label nevertheless.
+    The last two are not said of a label with a heading such as 'abnormal cases'.
     """
+    place, long = _find_sum(counts, room), "label" in sheet.columns
+    what, remedy = ("label", "delete its lines") if long else ("column", "delete it")
+    if place is not None and len(labels) > 2:
+        if not long and "limit" not in sheet.columns:
+            remedy = f"call it 'limit' if it is the limit, and {remedy}"
+        each = "for every agent" if long else f"in every {sheet.unit}"
+        return (
+            f"the {what} {labels[place]!r} of {sheet.path} is the sum of the others {each}: "
+            f"{remedy} if it is a total"
+        )
     if len(counts) < LEAST_NUMBERED or not LEAST_NUMBERED <= len(labels) <= MOST_COMPARED:
-        return
-    what = "label" if "label" in sheet.columns else "column"
+        return None
     for place, label in enumerate(labels):
         if re.search(NOUN, simplify(label)):
             continue
-        others = [n for n in range(len(labels)) if n != place]
         parts = _find_parts(counts, room, place)
         said = f"the sum of {join_with_and([repr(labels[n]) for n in parts])}" if parts else ""
         if not parts and _is_near_sum(counts, room, place):
-            parts, said = others, "the sum of the others but for 1 %"
-        if parts:
-            raise InputError(
-                f"the {what} {label!r} of {sheet.path} is {said} for every agent: delete it, or "
-                f"call it '{label} cases' if it is a label"
+            said = "the sum of the others but for 1 %"
+        if said:
+            return (
+                f"the {what} {label!r} of {sheet.path} is {said} for every agent: {remedy} if it "
+                f"is a total, or call it '{label} cases' if it is a label"
             )
+    return None
 
 
 def _find_parts(counts: Matrix, room: Matrix, place: int) -> list[int]:
@@ -452,9 +464,9 @@ def _find_parts(counts: Matrix, room: Matrix, place: int) -> list[int]:
     others = [n for n in range(counts.shape[1]) if n != place and counts[:, n].any()]
     own = counts[:, place]
     known = np.flatnonzero((room == 0).all(axis=1) & (own > 0))[:MOST_SHOWN]
-    if len(known) < LEAST_NUMBERED or np.linalg.matrix_rank(counts[known]) < 2:
-        return []
     chosen = _list_subsets(len(others))
+    if len(known) < LEAST_NUMBERED or not len(chosen) or np.linalg.matrix_rank(counts[known]) < 2:
+        return []
     # Round numbers have fewer digits than they seem to have.
     step = np.gcd.reduce(counts[known].astype(np.int64).ravel())
     digits = np.log10(own[known] / step).sum() - np.log10(len(chosen) * counts.shape[1])
@@ -519,16 +531,18 @@ def _doubt_near_sum(sheet: Sheet, agents: Sequence[str], counts: Matrix, room: M
 
 
 def _is_chance(counts: Matrix, place: int) -> bool:
-    """Return whether one agent may well have as many samples of every label as two others.
+    """Return whether one agent may well have as many samples of every label as the others.
 
-    So it is with few samples, and in examples where all have the same mix.
+    So it is with few samples, and in examples of three agents where all have the same mix.
 
-    counts: of three agents.
+    counts: of three agents or more.
     place: the agent that has the sum.
     """
+    digits = np.log10(counts[place][counts[place] > 0]).sum()
+    if len(counts) > LEAST_NUMBERED:
+        return bool(digits - np.log10(len(counts)) < LEAST_SHOWN)
     one, other = np.delete(counts, place, axis=0)
-    few = np.log10(counts[place][counts[place] > 0]).sum() < LEAST_DIGITS
-    return bool(few or np.linalg.matrix_rank([one, other]) < 2)
+    return bool(digits < LEAST_DIGITS or np.linalg.matrix_rank([one, other]) < 2)
 
 
 def _find_sum(counts: Matrix, room: Matrix) -> int | None:

@@ -253,7 +253,7 @@ class GoalsMeasurement:
         chances = self.chances(contributions)
         worst = int(np.argmin(chances))
         together, goal = self.estimate_all(contributions), self.game.goals[worst]
-        least = self.chance_of_all(contributions)
+        least = math.floor(100 * min(self.chance_of_all(contributions), 0.999)) / 100
         return (
             f"One run reaches all goals with probability {format_probability(together)} if goals "
             f"move together as in the pilots, and at least {least:.2f} in any case. Least likely: "

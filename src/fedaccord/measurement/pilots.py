@@ -274,7 +274,7 @@ class PilotTable:
         _note_failed_parts(sheet)
         _note_copies(sheet, pilots, np.hstack([contributions, accuracies]))
         own = _read_own_fields(sheet, pilots, agents)
-        _refuse_unread(sheet, dict(zip(agents, contributions.max(axis=0), strict=True)))
+        _doubt_unread(sheet, dict(zip(agents, contributions.max(axis=0), strict=True)))
         _check_limits(sheet, dict(zip(agents, own["limits"], strict=True)))
         _check_minimums(sheet, dict(zip(agents, own["limits"], strict=True)))
         for agent in np.flatnonzero(~contributions.any(axis=0) & np.isinf(own["limits"])):
@@ -576,8 +576,10 @@ def _suspect_pilot(sheet: Sheet) -> None:
             )
 
 
-def _refuse_unread(sheet: Sheet, largest: Mapping[str, float]) -> None:
-    """Refuse a column that is not read and looks like limits, or like validation sizes.
+def _doubt_unread(sheet: Sheet, largest: Mapping[str, float]) -> None:
+    """Doubt a column that is not read and looks like limits, or like validation sizes.
+
+    What is the same for all agents, as a number of rounds, looks like neither.
 
     sheet: the table.
     largest: the largest contribution of each agent.
@@ -594,12 +596,17 @@ def _refuse_unread(sheet: Sheet, largest: Mapping[str, float]) -> None:
             continue
         owned = {agent: values.pop() for agent, values in found.items()}
         is_limit = all(owned[agent] >= most for agent, most in largest.items())
-        if is_limit or (min(owned.values()) >= LEAST_SIZE and len(set(owned.values())) > 1):
-            free = [repr(one) for one in ("limit", "validation") if one not in sheet.columns]
-            remedy = f"call it {' or '.join(free)} if it is that, or delete it"
-            raise InputError(
-                f"the column {name!r} of {sheet.path} has one whole number for each agent, and is "
-                f"not read: {remedy if free else 'delete it'}"
+        free = [repr(one) for one in ("limit", "validation") if one not in sheet.columns]
+        if (
+            free
+            and len(set(owned.values())) > 1
+            and (is_limit or min(owned.values()) >= LEAST_SIZE)
+        ):
+            said = (
+                f"the column {name!r} of {sheet.path} has one whole number for each agent, and is"
+            )
+            sheet.notes.append(
+                Suspicion(f"{said} not read: call it {' or '.join(free)} if it is that")
             )
 
 

@@ -238,3 +238,16 @@ def test_bounds_of_the_only_plan_allow_for_rounding(left):
     bounds = solve_stable(game).bounds
     assert bounds.lower <= total <= bounds.upper
     assert bounds.relative_gap < 1e-2
+
+
+def test_a_plan_near_an_infimum_has_a_margin_that_a_check_can_see():
+    # Agent 1 may give no more than its limit, so nobody envies it who gives a little more.
+    game = SignedGame(
+        [[7e-08, 8e-08, -1.2e-07], [770000, 880000, -1320000.132], [0.00049, 0.00056, 0.00084]],
+        [3e-06, 2e6, 0.003], limits=[38.571, None, 3.214],
+    )  # fmt: skip
+    found = solve_envy_free(game)
+    assert found.status is Status.NOT_ATTAINED
+    assert found.bounds.lower == pytest.approx(38.571, rel=1e-12)
+    assert found.total <= 1.001 * found.bounds.lower
+    assert check(game, found.contributions).envy_free is Answer.TRUE

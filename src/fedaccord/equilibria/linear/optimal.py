@@ -20,6 +20,7 @@ from fedaccord._checks import Vector
 from fedaccord.equilibria.programs import linear_program, mixed_program
 from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
 from fedaccord.errors import InputError
+from fedaccord.games.base import Game
 from fedaccord.games.linear import DiscoveryGame, LinearGame
 
 # Non-zeros of W up to which HiGHS is tried first.
@@ -205,7 +206,7 @@ def _lp_parts(game: LinearGame, scaled: Normalised, n: int) -> tuple[Vector, Any
     return cost, rows, np.concatenate([-scaled.needs, np.zeros(n)])
 
 
-def round_bound(game: LinearGame, lower: float) -> float:
+def round_bound(game: Game, lower: float) -> float:
     """Return a bound on the total from below, rounded up where totals are whole numbers of costs.
 
     game: whose contributions may have to be whole numbers.

@@ -13,6 +13,7 @@ from scipy import sparse
 from fedaccord._checks import Vector
 from fedaccord.check.decide import has_no_envy
 from fedaccord.equilibria.confirm import NODES, SECONDS, is_refuted, program_of, report
+from fedaccord.equilibria.linear.optimal import round_bound
 from fedaccord.equilibria.programs import (
     Least,
     bound_by_prices,
@@ -64,8 +65,8 @@ def solve_rows(claim: Claim[RowGame], start: Vector | None = None) -> Solution:
         program = program_of(game, claim.concept, search.select)
         seconds = min(SECONDS, claim.deadline.left)
         least = least_total(program, limit_work(seconds), nodes=NODES)
-        if least.complete:
-            return _add_uniqueness(report(search, least), unique)
+        if least.complete and (found := report(search, least)).status is not Status.FAILED:
+            return _add_uniqueness(found, unique)
     if claim.concept == "optimal":
         return _optimal(claim, least)
     if claim.concept == "stable":
@@ -116,11 +117,7 @@ def _solve_relaxed(claim: Claim[RowGame]) -> tuple[Vector | None, float, bool]:
 
 def _round_up(game: RowGame, bound: float) -> float:
     """Return a bound on totals; of whole numbers of equal costs, the next total there is."""
-    bound = max(bound * (1 - 1e-12), float(game.costs @ game.minimums))
-    if not game.is_integer or np.ptp(game.costs) > 0:
-        return bound
-    cost = float(game.costs[0])
-    return cost * math.ceil(bound / cost * (1 - 1e-9))
+    return round_bound(game, max(bound * (1 - 1e-12), float(game.costs @ game.minimums)))
 
 
 def _lift(game: RowGame, point: Vector) -> Vector:
