@@ -229,7 +229,7 @@ def test_doubts_that_have_no_row_are_named(plan):
     )
     doubtful = dataclasses.replace(plan, measurement=measurement)
     one, three = (choose_next_pilots(doubtful, n) for n in (1, 3))
-    assert len(one.left) == 1 and "This pilot answers the doubt" in one.why[0]
+    assert len(one.left) == 1 and "This pilot answers a doubt" in one.why[0]
     assert three.left == ()
     assert sum("about University (flat)" in why for why in three.why) == 1
     assert sum("about City (saturation-below-goal)" in why for why in three.why) == 1

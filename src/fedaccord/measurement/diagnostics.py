@@ -33,6 +33,22 @@ Kind: TypeAlias = Literal[
     "uncertain-division",
 ]
 
+# What a doubt of each kind is about, in the words of people.
+SUBJECTS: dict[Kind, str] = {
+    "suspect-rows": "suspect rows",
+    "failed-pilots": "failed pilots",
+    "unknown-validation": "how pilots were measured",
+    "too-few-pilots": "too few different pilots",
+    "negative-transfer": "harm by others' samples",
+    "saturation-below-goal": "whether the goal can be reached",
+    "extrapolation": "a need beyond all pilots",
+    "poor-fit": "the learning curve",
+    "flat": "what others' samples are worth",
+    "unlike-others": "a curve unlike the others'",
+    "unsettled-total": "the total",
+    "uncertain-division": "the division",
+}
+
 # How often somebody in a sound table of pilots may be accused of doing harm, by chance; and how
 # often an agent of not being described by its curve.
 HARM_BY_CHANCE, POOR_BY_CHANCE = 0.05, 0.001

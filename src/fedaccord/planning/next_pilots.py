@@ -33,7 +33,7 @@ from fedaccord._io.rows import Rows
 from fedaccord.errors import InputError
 from fedaccord.games.measured import find_needs
 from fedaccord.measurement.design import Contributions, check_budget
-from fedaccord.measurement.diagnostics import Doubt
+from fedaccord.measurement.diagnostics import SUBJECTS, Doubt
 from fedaccord.measurement.fit import Measurement
 from fedaccord.measurement.pilots import continue_names
 from fedaccord.measurement.to_run import Members, PilotList
@@ -190,7 +190,7 @@ class _Search:
         said = [f"{self.candidates.labels[pilot]}."]
         for doubt in answered:
             whose = "" if doubt.agent is None else f" about {self.plan.name(doubt.agent)}"
-            said.append(f"This pilot answers the doubt{whose} ({doubt.kind}).")
+            said.append(f"This pilot answers a doubt{whose}: {SUBJECTS[doubt.kind]}.")
         if gains.sum() > 0:
             agent = int(np.argmax(gains))
             said.append(f"This pilot shows most about {self.plan.name(agent)}.")

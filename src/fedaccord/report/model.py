@@ -39,7 +39,7 @@ class Mark:
 
 
 # The heading over doubts of a game that pilots measured.
-AGAINST = "What speaks against the game"
+AGAINST = "Reasons for doubt"
 
 
 def mark_doubts(doubts: Iterable[str]) -> Iterator[Mark]:

@@ -84,9 +84,11 @@ def _describe_total(found: NextPilots) -> str:
 
 
 def _name_doubts(found: NextPilots) -> str:
+    from fedaccord.measurement.diagnostics import SUBJECTS
+
     kinds: dict[str, list[str]] = {}
     for doubt in found.left:
-        names = kinds.setdefault(doubt.kind, [])
+        names = kinds.setdefault(SUBJECTS[doubt.kind], [])
         if doubt.agent is not None:
             names.append(found.plan.name(doubt.agent))
     return ", ".join(

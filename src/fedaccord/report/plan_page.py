@@ -204,7 +204,7 @@ def _describe_plan(plan: Plan) -> str:
     return (
         "Results vary from run to run. So each agent's target is its goal plus a safety margin."
         f"{less} No agent can give less than the plan asks and still expect its target, while the "
-        f"others keep to the plan{whole}."
+        f"others keep to the plan{whole}. Samples that an agent withholds count as lost here."
     )
 
 
