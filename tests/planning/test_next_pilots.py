@@ -183,7 +183,7 @@ def test_too_few_pilots_are_answered_by_as_many_others_as_are_missing():
     found = choose_next_pilots(plan, 3)
     rows = [*map(tuple, few.contributions.astype(int).tolist()), *found.contributions]
     assert len(set(rows)) == 7
-    assert all("(too-few-pilots)" in why for why in found.why)
+    assert all(": too few different pilots." in why for why in found.why)
 
 
 @pytest.mark.parametrize("levels", [(0.02, 0.1), (0.6, 1.0)], ids=["too little", "too much"])
@@ -217,7 +217,7 @@ def test_a_need_outside_all_pilots_is_answered_by_pilots_there(levels):
             assert chosen[:, agent].min() < tried[:, agent].min()
         else:
             assert chosen[:, agent].max() > tried[:, agent].max()
-    assert any("(extrapolation)" in why for why in found.why)
+    assert any(": a need beyond all pilots." in why for why in found.why)
 
 
 def test_doubts_that_have_no_row_are_named(plan):
@@ -231,7 +231,7 @@ def test_doubts_that_have_no_row_are_named(plan):
     one, three = (choose_next_pilots(doubtful, n) for n in (1, 3))
     assert len(one.left) == 1 and "This pilot answers a doubt" in one.why[0]
     assert three.left == ()
-    assert sum("about University (flat)" in why for why in three.why) == 1
+    assert sum("about University: what others' samples are worth." in why for why in three.why) == 1
     assert sum("about City (saturation-below-goal)" in why for why in three.why) == 1
 
 

@@ -45,7 +45,8 @@ RULES = {
 }
 # When to take which contract.
 CHOICES = {
-    "prices": "Start with prices: no group saves noticeably by leaving, and no outside money is needed.",
+    "prices": "Start with prices: no group saves noticeably by leaving, and no outside money is "
+    "needed.",
     "marginal": "Take marginal if agents could misstate their costs and a funder covers the "
     "deficit.",
     "shapley": "Take shapley if each agent should bear the cost that it adds, and no group would "
