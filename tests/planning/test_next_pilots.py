@@ -232,7 +232,7 @@ def test_doubts_that_have_no_row_are_named(plan):
     assert len(one.left) == 1 and "This pilot answers a doubt" in one.why[0]
     assert three.left == ()
     assert sum("about University: what others' samples are worth." in why for why in three.why) == 1
-    assert sum("about City (saturation-below-goal)" in why for why in three.why) == 1
+    assert sum("about City: whether the goal can be reached." in why for why in three.why) == 1
 
 
 def test_without_a_plan_pilots_tell_how_much_can_be_reached():
