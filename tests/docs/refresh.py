@@ -1,17 +1,16 @@
-"""Write the numbers that commands print now into the blocks of the README and of docs/.
+"""Write what commands print now into the blocks of the README and of docs/.
 
     python tests/docs/refresh.py [PAGE …]
 
-A line of a block is replaced by the line that is printed now and differs in numbers and spaces
-only. Where there is none, the page stays as it is and the line is named: its words are wrong, or
-the page leaves it out. Sentences around the blocks may quote numbers too; mend these by hand.
+A block that differs is replaced. Where "..." leaves lines out, as many lines before and after it
+are written as the page has. Read the difference: sentences around the blocks may quote numbers too.
 """
 
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -20,7 +19,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE), str(ROOT / "docs/figures")]
 
 
 def main() -> None:
-    from documents import NUMBER, check_page
+    from documents import check_page, same
     from test_documents import PAGES, copy_linked_tables
 
     chosen = [Path(name).resolve() for name in sys.argv[1:]] or PAGES
@@ -35,28 +34,38 @@ def main() -> None:
             check_page(text, page.name, Path(folder), told=printed)
             os.chdir(ROOT)
         for before, now in printed:
-            after = "".join(renew(before, now, NUMBER))
-            text = text.replace(before, after, 1) if before.strip() else text
+            if not same(before, now):
+                text = text.replace(before, renew(before, now), 1)
         page.write_text(text, encoding="utf-8")
 
 
-def renew(before: str, now: str, number: re.Pattern[str]) -> Iterator[str]:
-    """Yield the lines of a block, each as it is printed now."""
-
-    def words(line: str) -> str:
-        return re.sub(r"─+|\s+", " ", number.sub("0", line)).strip()
-
-    left = now.splitlines(keepends=True)
-    for line in before.splitlines(keepends=True):
-        same = [n for n, new in enumerate(left) if words(new) == words(line)]
-        if not line.strip() or line.strip() == "...":
-            yield line
-        elif same:
-            yield left[same[0]].rstrip() + "\n"
-            del left[: same[0] + 1]
+def renew(before: str, now: str) -> str:
+    """Return the lines of a block as they are printed now, with its "..." as they are."""
+    old = [line.strip() for line in before.rstrip().splitlines()]
+    new = [line.rstrip() for line in now.rstrip().splitlines()]
+    cuts = [n for n, line in enumerate(old) if line == "..."]
+    said: list[str] = []
+    for start, end in pairwise([-1, *cuts, len(old)]):
+        count = end - start - 1
+        if not cuts:
+            said += new
+        elif start < 0:
+            said += [*new[:count], "..."]
+        elif end == len(old):
+            said += new[len(new) - count :]
         else:
-            sys.stdout.write(f"not printed: {line}")
-            yield line
+            first = words(old[start + 1])
+            at = next((n for n, line in enumerate(new) if words(line) == first), None)
+            part = old[start + 1 : end] if at is None else new[at : at + count]
+            said += [*part, "..."]
+    return "\n".join(said) + before[len(before.rstrip()) :]
+
+
+def words(line: str) -> str:
+    """Return a line without its numbers, and with single spaces."""
+    from documents import NUMBER
+
+    return re.sub(r"─+|\s+", " ", NUMBER.sub("0", line)).strip()
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from fedaccord.measurement.pooling import Population, Populations, Scatter, Shar
 
 # The sweeps that each chain makes before anything is kept, and those between two kept draws.
 BEFORE, BETWEEN = 60, 8
-# At least so many chains. A chain keeps at most so many draws: chains are vectors, sweeps are not.
+# The least number of chains, and the most draws that one keeps: chains are vectors, sweeps not.
 CHAINS, MOST = 20, 10
 # Each chain keeps this many at least, so that the centre is known where few draws are wanted.
 LEAST = 5
@@ -63,7 +63,7 @@ def count_draws(agents: int) -> int:
 
 
 def count_chains(draws: int) -> int:
-    """Return how many chains make so many draws."""
+    """Return how many chains make this number of draws."""
     return max(CHAINS, -(-draws // MOST))
 
 
