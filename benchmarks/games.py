@@ -57,9 +57,9 @@ from fedaccord import (
     solve_optimal,
     solve_stable,
 )
-from fedaccord.equilibria.linear.best_response import relative_regret
 from fedaccord.equilibria.linear.kernels import sweep_gram
 from fedaccord.equilibria.linear.optimal import certify
+from fedaccord.games.linear import relative_regret
 
 RESULTS = Path(__file__).parent / "results" / "games.json"
 POINTS_AN_AGENT = 50

@@ -453,5 +453,5 @@ def test_one_place_writes_cells_that_a_spreadsheet_opens() -> None:
         if re.search(r"csv\.(writer|DictWriter)|\.to_csv\(|Workbook\(\)", file.read_text())
     }
     # The command prints what format_table made.
-    assert writers == {"_io/writing.py", "_io/excel.py", "report/html.py", "cli/pilots.py"}
+    assert writers == {"_io/table.py", "_io/excel.py", "report/html.py", "cli/pilots.py"}
     assert "escape_formula(" in (PACKAGE / "report" / "html.py").read_text()

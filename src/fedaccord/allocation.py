@@ -96,7 +96,7 @@ class Allocation(Displayed):
     def save(self, path: str | Path) -> None:
         """Write JSON, CSV or a workbook, by the file's name, replacing the file in one step."""
         if Path(path).suffix in (".csv", ".xlsx"):
-            from fedaccord._io.writing import write_table
+            from fedaccord._io.table import write_table
 
             columns: dict[str, Any] = {"contribution": _write_whole(self.contributions)}
             # Without names no column of them: made-up ones would not match any game's.

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, PILOTS, PROPOSAL
 from fedaccord._io.sheet import name_cell
-from fedaccord._io.table import read_rows
-from fedaccord._io.writing import write_table
+from fedaccord._io.table import read_rows, write_table
 from fedaccord.errors import InputError
 from fedaccord.measurement.histograms import Histograms
 from fedaccord.measurement.pilots import PilotTable

@@ -8,8 +8,7 @@ import pytest
 from commands import assert_refused, assert_visible, run, write
 from known_hospitals import CURVES, noise_at, pilots
 
-from fedaccord._io.table import read_rows
-from fedaccord._io.writing import write_table
+from fedaccord._io.table import read_rows, write_table
 from fedaccord.games.measured import predict_accuracies
 from fedaccord.measurement.design import pilot_design
 from fedaccord.measurement.pilots import PilotTable

@@ -8,7 +8,7 @@ import pytest
 from commands import TWO_HOSPITALS, run
 from known_hospitals import BENEFITS, CURVES, NAMES, designed, noise_at, pilots
 
-from fedaccord._io.writing import write_table
+from fedaccord._io.table import write_table
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.errors import InputError
 from fedaccord.games.goals import Goal, GoalsGame, LossCurve

@@ -6,15 +6,23 @@ from scipy import stats
 
 from fedaccord.measurement.curve_fit import (
     CURVE,
+    TYPICAL,
     AgentFit,
     CurveModel,
     Grouped,
+    Residuals,
     fit_agent,
     list_starts,
 )
-from fedaccord.measurement.pooling import EXPECTED, Population, make_design
+from fedaccord.measurement.pooling import (
+    ALIKE,
+    EXPECTED,
+    SCATTER_DOUBT,
+    Population,
+    Scatter,
+    make_design,
+)
 from fedaccord.measurement.posterior import draw_posterior
-from fedaccord.measurement.scatter import ALIKE, DOUBT, TYPICAL, Residuals, Scatter
 
 GIVEN = np.array([[400.0, 0], [0, 400], [100, 100], [300, 300], [800, 200], [200, 800], [900, 900]])
 CENTRE = np.array([np.log(0.05 / 0.95), np.log(0.15), np.log(100.0), np.log(0.5), np.log(0.4)])
@@ -65,7 +73,7 @@ def invent(rng: np.random.Generator) -> tuple[list[AgentFit], np.ndarray]:
     root = np.linalg.cholesky(population.covariance(5))
     truths = CENTRE + make_design(5) @ shift + rng.standard_normal((2, 5)) @ root.T
     alike = ALIKE * np.sqrt(2 / rng.chisquare(2))
-    shared = np.log(TYPICAL) + DOUBT * rng.standard_normal()
+    shared = np.log(TYPICAL) + SCATTER_DOUBT * rng.standard_normal()
     training = np.exp(shared + alike * rng.standard_normal(2))
     agents = []
     for agent, truth in enumerate(truths):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fedaccord.games.chances import Fading
-from fedaccord.measurement.scatter import Residuals, find_fading
+from fedaccord.measurement.curve_fit import Residuals
+from fedaccord.measurement.pooling import find_fading
 
 SIZES = np.random.default_rng(0).integers(100, 1_000, 400).astype(float)
 FALL = {rate: SIZES**-rate / np.mean(SIZES**-rate) for rate in (0.0, 0.5, 0.7, 1.0)}

@@ -8,7 +8,7 @@ import pytest
 from commands import run
 from known_hospitals import BENEFITS, CURVES, NAMES, designed, noise_at
 
-from fedaccord._io.writing import write_table
+from fedaccord._io.table import write_table
 from fedaccord.allocation import Allocation
 from fedaccord.check import Answer, check
 from fedaccord.equilibria.result import Status

@@ -21,9 +21,8 @@ from fedaccord.planning.sentences import (
     write_sheet,
 )
 from fedaccord.report.plan import list_doubts, show_plan
-from fedaccord.report.plan_answers import answer_questions
 from fedaccord.report.plan_contributions import describe_contributions
-from fedaccord.report.plan_page import plan_page
+from fedaccord.report.plan_page import answer_questions, plan_page
 from fedaccord.wording import format_uncertain
 
 MOST_WORDS = 25

@@ -20,8 +20,8 @@ from fedaccord.report.kept import (
     describe_kept_plan,
     find_missing,
     list_kept_plan,
+    list_kept_verdict,
     show_kept_plan,
-    write_kept_verdict,
 )
 from fedaccord.report.model import Mark
 from fedaccord.report.plan_page import plan_page
@@ -154,14 +154,14 @@ def planned(worth, holdings=None) -> KeptPlan:
 
 
 def test_the_verdict_names_the_agent_that_would_give_least() -> None:
-    assert write_kept_verdict(planned(0)) == (
+    assert " ".join(list_kept_verdict(planned(0))) == (
         "The plan holds even if agents keep what they withhold."
     )
-    assert write_kept_verdict(planned([0.5, 0])) == (
+    assert " ".join(list_kept_verdict(planned([0.5, 0]))) == (
         "The plan does not hold if agents keep what they withhold: City would give 20 instead "
         "of 60."
     )
-    assert write_kept_verdict(planned([0.1, 0.5])) == (
+    assert " ".join(list_kept_verdict(planned([0.1, 0.5]))) == (
         "The plan does not hold if agents keep what they withhold: Rural would give 0 instead "
         "of 40. 1 other agent would give less too."
     )

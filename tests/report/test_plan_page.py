@@ -25,10 +25,19 @@ from fedaccord.report.html import table_csv
 from fedaccord.report.model import Card, Fold, Listing, Mark, Picture, Section, Table
 from fedaccord.report.plan import list_doubts, show_plan
 from fedaccord.report.plan_alternatives import describe_tradeoffs
-from fedaccord.report.plan_answers import list_symbols
-from fedaccord.report.plan_certainty import describe_falls, list_certainties
-from fedaccord.report.plan_contributions import describe_contributions, list_contributions
-from fedaccord.report.plan_page import plan_page, plot_learning, plot_prospects, plot_tradeoffs
+from fedaccord.report.plan_contributions import (
+    describe_contributions,
+    describe_falls,
+    list_certainties,
+    list_contributions,
+)
+from fedaccord.report.plan_page import (
+    list_symbols,
+    plan_page,
+    plot_learning,
+    plot_prospects,
+    plot_tradeoffs,
+)
 from fedaccord.wording import format_interval, format_samples
 
 pytest.importorskip("matplotlib")

@@ -15,7 +15,7 @@ from fedaccord.explore.state import State
 from fedaccord.planning.probabilities import Estimate
 from fedaccord.planning.proposals import keep_data, propose, propose_planned
 from fedaccord.planning.what_if import Changed, Scenario, apply_scenario
-from fedaccord.report.games_verdicts import describe_proofs
+from fedaccord.report.games_verdicts import Sentence, describe_proofs
 from fedaccord.report.html import parts_html
 from fedaccord.report.kept import list_kept_plan
 from fedaccord.report.live import chart_options, draw_figures, tradeoff_options
@@ -32,6 +32,7 @@ from fedaccord.report.proposal_members import (
 from fedaccord.report.proposal_plans import explain_plans
 from fedaccord.report.proposal_sides import compare_proposals, name_sides
 from fedaccord.report.proposal_verdicts import (
+    Verdict,
     describe_broken,
     fold_verdict,
     judge_payments,
@@ -55,7 +56,7 @@ GAME = LinearGame(BENEFITS, [1440, 1440, 930], agents=["University", "City", "Ru
 
 def read(shown):
     """Return a verdict of a view or a page with the rest of it, which is folded."""
-    if isinstance(shown, Mark):
+    if isinstance(shown, Mark | Verdict):
         return shown.text
     folds = [*getattr(shown, "folds", ()), *getattr(shown, "head", ())]
     text = getattr(shown.verdict, "text", shown.verdict)
@@ -726,31 +727,41 @@ def test_to_give_more_than_enough_is_named_and_no_alarm():
 
 
 def test_a_verdict_has_25_words_and_the_rest_is_folded():
-    short = Mark("The plan holds.", "good")
-    assert fold_verdict(short, ()) == (short, ())
-    # The first sentence is cut at a clause, and is whole in the fold.
+    short = Verdict.of(["The plan holds."], "good")
+    assert fold_verdict(short, ()) == (Mark("The plan holds.", "good"), ())
+    # The first sentence is said in short, and is whole in the fold.
     lacks = ", ".join(f"Clinic {n} by {n}" for n in range(4))
-    long = f"The plan does not hold: A lacks {lacks}, while B could give less. C left."
-    mark, (fold,) = fold_verdict(Mark(long, "bad"), ())
-    assert mark == Mark(f"The plan does not hold: A lacks {lacks}. C left.", "bad")
-    assert (fold.summary, fold.parts) == ("Details", (long.removesuffix(" C left."),))
-    # What is left always says why the plan does not hold.
-    less = (
-        "The plan does not hold: every agent reaches its requirement, but A could give 25 samples"
-    )
-    for rest in (", B 17.5 and C 15", " and B 17.5"):
-        said = f"{less} less{rest} and still reach it, whatever the others of them all do."
-        mark, _ = fold_verdict(Mark(said, "unsure"), ())
-        assert mark.text == f"{less} less."
-    # A holding plan makes room for what was changed.
-    said = "The plan holds: none could give less, and all are content. City left. "
-    mark, (fold,) = fold_verdict(Mark(said + "word " * 24 + "end.", "good"), ())
-    assert mark.text == "The plan holds. City left." and fold.parts[0].startswith("The plan holds:")
-    # A name is never cut, and counts as one word.
+    brief = f"The plan does not hold: A lacks {lacks}."
+    long = Sentence(f"{brief.rstrip('.')}, while B could give less.", (brief,))
+    mark, (fold,) = fold_verdict(Verdict.of([long, "C left."], "bad"), ())
+    assert mark == Mark(f"{brief} C left.", "bad")
+    assert (fold.summary, fold.parts) == ("Details", (long.text,))
+    # A sentence that yields makes room for what was changed.
+    holds = Sentence("The plan holds: all are content.", ("The plan holds.",), yields=True)
+    said = [holds, "City left.", "word " * 24 + "end."]
+    mark, (fold,) = fold_verdict(Verdict.of(said, "good"), ())
+    assert mark.text == "The plan holds. City left." and fold.parts[0].startswith(holds.text)
+    # A name counts as one word.
     name = "St. Mary and All the Saints. Of the Sea"
-    many = f"{name} left. " * 12
-    mark, (fold,) = fold_verdict(Mark(many + "The end.", "bad"), (name,))
-    assert mark.text == (f"{name} left. " * 12).strip() and fold.parts == ("The end.",)
+    many = [f"{name} left."] * 12
+    mark, (fold,) = fold_verdict(Verdict.of([*many, "The end."], "bad"), (name,))
+    assert mark.text == " ".join(many) and fold.parts == ("The end.",)
+
+
+@pytest.mark.parametrize("name", ["A", "A.", "St. A", "A; less, B: C", "B env"])
+def test_a_headline_that_a_plan_does_not_hold_has_its_reason(name):
+    # Only an agent's own samples help it; each needs 100.
+    game = LinearGame(np.eye(4), [100.0] * 4, agents=[name, "Two", "Three", "Four"])
+    proposal = propose(apply_scenario(game, Scenario()), game, "stable", time_limit=60)
+    given = (50.0, 60.0, 130.0, 120.0)
+    scenario = Scenario(give=tuple(enumerate(given)))
+    found = proposal.check(proposal.put(scenario), 0.95)
+    view = show_proposal(proposal, found, scenario, concept="stable")
+    short = f"The plan does not hold: {name} falls 50 samples short of what it needs and Two by 40"
+    assert view.verdict == Mark(f"{short}, while Three could give 30 samples less.", "bad")
+    assert "while Three could give 30 samples less and Four 20. Three" in view.folds[0].parts[0]
+    envy = show_proposal(proposal, found, scenario, concept="envy-free")
+    assert envy.folds[0].parts[0].endswith("Three envies Four.")
 
 
 def test_nothing_red_is_shown_while_a_plan_is_looked_for(sides):

@@ -21,8 +21,7 @@ from fedaccord._io.kinds import (
     simplify,
 )
 from fedaccord._io.numbers import PLAIN, Merged, shorten
-from fedaccord._io.sheet import Sheet, is_total, name_cell
-from fedaccord._io.writing import unescape_formula
+from fedaccord._io.sheet import Sheet, is_total, name_cell, unescape_formula
 from fedaccord.errors import InputError
 from fedaccord.wording import SPOKEN, join_with_and, pluralize
 

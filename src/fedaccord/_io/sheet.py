@@ -31,6 +31,8 @@ from fedaccord.errors import InputError
 LEAST_PERCENT = 10
 # A number as a pilot's name.
 NUMBERED = re.compile(r"[0-9]+(?:[.,]0+)?")
+# A text that a spreadsheet would run, or one that was kept from it by an apostrophe.
+FORMULA = re.compile(r" *'*[=+\-@\t\r\n＝＋－＠]")
 # Numbers of samples have at most so many digits.
 MOST_DIGITS = 15
 
@@ -329,6 +331,16 @@ def name_cell(place: int, line: int) -> str:
         place, letter = divmod(place - 1, 26)
         letters = chr(65 + letter) + letters
     return f"{letters}{line}"
+
+
+def escape_formula(text: str) -> str:
+    """Return a text for a cell of a CSV file, with an apostrophe if a spreadsheet would run it."""
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def unescape_formula(text: str) -> str:
+    """Take away the apostrophe that keeps a spreadsheet from running a text."""
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 def is_total(name: str) -> bool:

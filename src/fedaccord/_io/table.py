@@ -1,7 +1,7 @@
-"""Tables that people write by hand or save from a spreadsheet.
+"""Tables: those that people write by hand or save from a spreadsheet, and those that we write.
 
 A table is a CSV file in any of the usual dialects, or an Excel workbook. A cell that could be read
-in two ways is refused.
+in two ways is refused. In a CSV file that we write, a spreadsheet runs nothing.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import contextlib
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedaccord._io.files import TABLES, read_bytes, read_json
-from fedaccord._io.numbers import shorten
+from fedaccord._io.files import TABLES, read_bytes, read_json, replace_file
+from fedaccord._io.numbers import GROUPED, shorten
 from fedaccord._io.rows import (
     MARK_NAMES,
     MOST_ABOVE,
@@ -25,6 +25,7 @@ from fedaccord._io.rows import (
     count_known_headings,
     find_headings,
 )
+from fedaccord._io.sheet import escape_formula
 from fedaccord.errors import InputError
 
 # What the letters of other encodings look like in Windows-1252, as of the Macintosh: "SŸd".
@@ -253,3 +254,43 @@ def _find_separator(first: Sequence[str], expected: str | None) -> str:
 
     # Of equals the first.
     return max(MARK_NAMES, key=rate)
+
+
+# Tables that we write.
+
+
+def write_table(path: str | Path, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a CSV file or a workbook of Excel, by the file's name, replacing it in one step.
+
+    path: the file.
+    columns: the names in the first line.
+    rows: the cells below it.
+    """
+    if Path(path).suffix == ".xlsx":
+        from fedaccord._io.excel import write_workbook
+
+        write_workbook(path, list(columns), rows)
+        return
+    replace_file(path, format_table(columns, rows))
+
+
+def format_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return a table as CSV.
+
+    columns: the names in the first line.
+    rows: the cells below it.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(_write_cell, columns))
+    writer.writerows(map(_write_cell, row) for row in rows)
+    return text.getvalue()
+
+
+def _write_cell(value: object) -> str:
+    """Write a cell so that it is read as the same again, and no spreadsheet runs it."""
+    if isinstance(value, float):
+        text = repr(value)
+        # With three digits behind the point it could be thousands.
+        return text + "0" if GROUPED.fullmatch(text) else text
+    return escape_formula(value) if isinstance(value, str) else str(value)

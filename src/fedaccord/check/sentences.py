@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedaccord._checks import Vector
+from fedaccord._checks import Indices, Vector
 from fedaccord.check.result import Answer, Check
 from fedaccord.games.base import has_goals
 from fedaccord.wording import (
@@ -236,36 +236,65 @@ def describe_first(found: Check, prospects: Prospects) -> str:
 
 def describe_success(found: Check, prospects: Prospects) -> str:
     """Return how likely all agents are to reach their goals, after why a proposal does not hold."""
+    said = (*list_success(found, prospects), describe_required(found))
+    return " ".join(filter(None, said))
+
+
+def list_success(found: Check, prospects: Prospects, plan: str = "the plan") -> list[str]:
+    """Return why a proposal does not hold, and how likely all agents are to reach their goals.
+
+    found: what was found.
+    prospects: of the proposal.
+    plan: what the plan that it is compared with is called.
+    """
     sure = format_beside(prospects.everyone.value, found.probability)
-    planned = plan = ""
+    planned = usual = ""
     if found.plan is not None and not np.array_equal(found.contributions, found.plan.contributions):
-        plan = format_beside(found.plan.everyone.value, found.probability)
-        planned = f" (the plan: {plan})"
+        usual = format_beside(found.plan.everyone.value, found.probability)
+        planned = f" ({plan}: {usual})"
     said = f"all agents reach their goals with probability {sure}{planned}."
+    if second := _explain_second_failure(found):
+        reached = f"probability {sure} instead of {format_requested(found.probability)}"
+        both = f"all agents reach their goals with {reached}, and {second}"
+        compared = [f"With the plan, the probability is {usual}."] if planned else []
+        return [f"The proposal does not hold: {both}.", *compared]
     if "sure" in found.failing:
-        asked = format_requested(found.probability)
-        if second := _explain_second_failure(found):
-            reached = f"probability {sure} instead of {asked}"
-            both = f"all agents reach their goals with {reached}, and {second}"
-            compared = f" With the plan, the probability is {plan}." if planned else ""
-            return f"The proposal does not hold: {both}.{compared}"
-        return f"The proposal does not hold: {said} The required probability is {asked}."
+        return [f"The proposal does not hold: {said}"]
     said = capitalize_first(said)
     if found.holds is Answer.TRUE:
-        return said
+        return [said]
     if found.holds is Answer.BORDERLINE:
-        return f"Whether the proposal holds is too close to call. {said}"
-    return f"The proposal does not hold: {_explain_failure(found)}. {said}"
+        return ["Whether the proposal holds is too close to call.", said]
+    return [f"The proposal does not hold: {_explain_failure(found)}.", said]
+
+
+def describe_required(found: Check) -> str:
+    """Return the required probability where only it is missed; else nothing."""
+    if "sure" not in found.failing or _explain_second_failure(found):
+        return ""
+    return f"The required probability is {format_requested(found.probability)}."
+
+
+def tells_envy(found: Check) -> bool:
+    """Return whether what is said of a proposal's success tells of envy."""
+    if "sure" in found.failing:
+        return bool(_explain_second_failure(found)) and _fails_by_envy(found)
+    return found.holds is Answer.FALSE and _fails_by_envy(found)
 
 
 def describe_carried(game: Game, agents: Sequence[int]) -> str:
-    """Return which agents give less than they need by their limits; nothing if none do.
+    """Return in two sentences which agents give less than they need by their limits, if any do.
 
     game: whose limits they are.
     agents: those that the others carry.
     """
+    return " ".join(list_carried(game, agents))
+
+
+def list_carried(game: Game, agents: Sequence[int]) -> list[str]:
+    """Return the sentences of `describe_carried`."""
     if not agents:
-        return ""
+        return []
     said = []
     named = count_named(len(agents), NAMES)
     for agent in agents[:named]:
@@ -281,23 +310,37 @@ def describe_carried(game: Game, agents: Sequence[int]) -> str:
     low = low if one else "These limits are too low for full safety margins"
     others = [agent for agent in range(game.size) if agent not in agents]
     give = f"{game.name(others[0])} gives" if len(others) == 1 else "the others give"
-    return f"{join_with_and(said)}. {low}, so {give} more."
+    return [f"{join_with_and(said)}.", f"{low}, so {give} more."]
 
 
 def _explain_failure(found: Check) -> str:
     """Return which required answer is no, other than that all agents reach their goals."""
-    spare = np.flatnonzero(found.could_give_less)
-    spare = spare if spare.size else np.flatnonzero(found.judged.spare)
+    if _fails_by_envy(found):
+        return f"{_count(len({i for i, _ in found.judged.envy}))} another"
+    spare = _find_spare(found)
     if "stable" in found.failing and spare.size:
         who = found.game.name(int(spare[0])) if spare.size == 1 else count(spare.size, "agent")
         return f"{who} could give less"
-    if "envy-free" in found.failing and found.judged.envy:
-        return f"{_count(len({i for i, _ in found.judged.envy}))} another"
     return "not all agents reach their goals on average"
+
+
+def _fails_by_envy(found: Check) -> bool:
+    """Return whether a proposal is told to fail since agents envy another."""
+    if "stable" in found.failing and _find_spare(found).size:
+        return False
+    return "envy-free" in found.failing and bool(found.judged.envy)
+
+
+def _find_spare(found: Check) -> Indices:
+    """Return the agents that could give less, if only in the game without safety margins."""
+    spare = np.flatnonzero(found.could_give_less)
+    return spare if spare.size else np.flatnonzero(found.judged.spare)
 
 
 def _explain_second_failure(found: Check) -> str:
     """Return what else fails where the probability is too low; nothing where nothing does."""
+    if "sure" not in found.failing:
+        return ""
     answers = found.answers
     others = [n for n in ("stable", "envy-free") if n in found.failing]
     return _explain_failure(found) if any(answers[n] is Answer.FALSE for n in others) else ""
@@ -312,8 +355,12 @@ def list_hurt(found: Check) -> list[int]:
     return [i for i in order if before[i] - now[i] > FALL]
 
 
-def describe_hurt(found: Check) -> str:
-    """Return whose probability falls most against the plan; nothing where none falls by much."""
+def describe_hurt(found: Check, plan: str = "the plan") -> str:
+    """Return whose probability falls most against the plan; nothing where none falls by much.
+
+    found: what was found.
+    plan: what the plan is called.
+    """
     if found.plan is None or found.prospects is None:
         return ""
     before, now = found.plan.satisfied, found.prospects.satisfied
@@ -324,7 +371,7 @@ def describe_hurt(found: Check) -> str:
     first = f"{found.game.name(hurt[0])} (from {ends[0][0]} to {ends[0][1]})"
     rest = join_with_and([found.game.name(i) for i in hurt[1:]])
     then = f", then for {rest}" if rest else ""
-    return f"Compared with the plan, P(goal) falls most for {first}{then}."
+    return f"Compared with {plan}, P(goal) falls most for {first}{then}."
 
 
 def describe_rest(found: Check, prospects: Prospects) -> str:

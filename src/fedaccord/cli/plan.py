@@ -473,9 +473,11 @@ def fit_pilots(
 
 
 def _load_histograms(path: str | None) -> Histograms | None:
+    if path is None:
+        return None
     from fedaccord.measurement.histograms import Histograms
 
-    return None if path is None else Histograms.load(path)
+    return Histograms.load(path)
 
 
 def _train_pilots(

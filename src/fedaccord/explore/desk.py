@@ -197,7 +197,8 @@ class Desk:
         # Of pilots, a plan decides the margins; without it there is no game to solve.
         measured = isinstance(self.subject.basis, Measurement)
         if answer.game is None or (measured and answer.contributions is None):
-            raise UnreachableError(answer.said.rstrip(".") or "there is no plan to compare")
+            said = " ".join(answer.said).rstrip(".")
+            raise UnreachableError(said or "there is no plan to compare")
         return answer, answer.game
 
 

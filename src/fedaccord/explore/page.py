@@ -27,7 +27,7 @@ from fedaccord.report.html import page_css
 from fedaccord.report.live import chart_options, draw_figures, quote, tradeoff_options
 from fedaccord.report.proposal_changes import describe_changes
 from fedaccord.report.proposal_members import MEMBERS, offer_conditions, offer_levels
-from fedaccord.report.proposal_verdicts import fold_verdict, say_fault
+from fedaccord.report.proposal_verdicts import say_fault
 from fedaccord.report.proposals import WAITING, View
 from fedaccord.report.renaming import Renaming
 from fedaccord.report.style import FONTS, declare_colours
@@ -285,8 +285,7 @@ class Visit:
                 return
             self.frame.classes(remove="waits")
             self.offers.clear()
-            fault, folds = fold_verdict(say_fault(error), ())
-            self.verdict.content = self._draw([fault, *folds])
+            self.verdict.content = self._draw([say_fault(error)])
             self.figures.content = self.body.content = self.busy.text = ""
             self._drawn = None
             every = len(self.desk.subject.names) + len(self.state.like)

@@ -39,8 +39,9 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> proposals.View:
     except FedaccordError as error:
         if not answer.settled:
             return proposals.WAITING
-        fault = verdicts.say_fault(answer.said or error)
-        verdict, folds = verdicts.fold_verdict(fault, answer.changed.every)
+        fault = answer.said or (verdicts.say_fault(error).text,)
+        said = verdicts.Verdict.of(fault, "bad")
+        verdict, folds = verdicts.fold_verdict(said, answer.changed.every)
         lacks, offers = plans.explain_no_plan(answer.plan), list_offers(answer, None, state)
         return proposals.View(verdict, "", (), tuple(lacks), folds, tuple(offers))
     moved = state.problem != State() and state.concept == "stable"
@@ -55,7 +56,7 @@ def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
     found = desk.solve_each(state)
     answer = desk.answer(state)
     if answer.contributions is None:
-        yield verdicts.say_fault(verdicts.name_kind(answer.said, state.concept))
+        yield verdicts.say_fault(verdicts.name_kind(" ".join(answer.said), state.concept))
     if has_chances(desk.change(state.problem).basis):
         yield plans.MARGINS
     if answer.kept is not None:

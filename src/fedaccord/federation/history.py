@@ -203,7 +203,7 @@ class History(Displayed):
 
     def save(self, path: str | Path) -> None:
         """Write the rows as CSV, replacing the file in one step; unknown values stay empty."""
-        from fedaccord._io.writing import write_table
+        from fedaccord._io.table import write_table
 
         write_table(path, COLUMNS, (["" if v != v else v for v in row] for row in self.rows()))
 

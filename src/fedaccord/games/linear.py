@@ -481,3 +481,9 @@ class DiscoveryGame(LinearGame):
             **self._frame_dict(),
             "distributions": self.distributions.toarray().tolist(),
         }
+
+
+def relative_regret(game: LinearGame, contributions: Vector) -> float:
+    """Return the largest distance from a clipped best response, relative to the largest given."""
+    apart = np.abs(game.responses_within(contributions) - contributions).max()
+    return float(apart / game.scale_of(contributions))

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from fedaccord._checks import Indices, Matrix, Vector
 from fedaccord.errors import InputError
 from fedaccord.measurement.pilots import PilotTable
-from fedaccord.measurement.scatter import TYPICAL, Residuals
 
 # Many fits at once: (fits, parameters) and (fits, residuals, parameters).
 Stack: TypeAlias = NDArray[np.float64]
@@ -43,6 +42,8 @@ WORTH, LEAST_HINT = 0.5, 0.02
 LEAST_VARIANCE = 0.01
 # How much the mean parameters weigh beside the mean curve: as much as a prior beside pilots.
 LIGHT = 1.0
+# The standard deviation of training, expected before any pilot is seen.
+TYPICAL = 0.012
 # Standard errors are taken as if this many more pilots had been seen.
 EVIDENCE = 2.0
 
@@ -323,6 +324,26 @@ def describe_agent(table: PilotTable, agent: int, hint: Matrix | None) -> AgentF
         training=TYPICAL,
         validation=np.inf if np.isnan(points) else points,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """How far an agent's pilots are from its curve.
+
+    squares: the distances, squared, one per pilot.
+    freedom: how free each was to be there; the rest of 1 was used up by fitting the curve.
+    measuring: the variance of measuring each; 0 where it is not known and counts as training.
+    """
+
+    squares: Vector
+    freedom: Vector
+    measuring: Vector
+
+    def weigh(self, training: Vector) -> Vector:
+        """Return the logarithm of how likely they are, for each of some standard deviations."""
+        variances = training[:, None] ** 2 + self.measuring
+        terms = self.freedom * np.log(variances) + self.squares / variances
+        return np.asarray(-0.5 * terms.sum(axis=1))
 
 
 def find_residuals(fit: AgentFit, shared: float) -> Residuals:

@@ -17,6 +17,7 @@ from fedaccord.games.chances import Chances, Fading, Judged
 from fedaccord.games.measured import MeasuredGame, find_needs, nearest_goals, predict_accuracies
 from fedaccord.measurement.curve_fit import (
     AgentFit,
+    Residuals,
     Stack,
     centre_fit,
     describe_agent,
@@ -27,9 +28,15 @@ from fedaccord.measurement.curve_fit import (
 )
 from fedaccord.measurement.diagnostics import Doubt, find_doubts
 from fedaccord.measurement.pilots import PilotTable
-from fedaccord.measurement.pooling import Pooling, Population, check_pooling, leave_out
+from fedaccord.measurement.pooling import (
+    Pooling,
+    Population,
+    Scatter,
+    check_pooling,
+    find_fading,
+    leave_out,
+)
 from fedaccord.measurement.posterior import count_draws, draw_posterior
-from fedaccord.measurement.scatter import Residuals, Scatter, find_fading
 from fedaccord.wording import format_accuracy_down, format_goal
 
 # Rounds of fitting all agents, learning what they have in common, and fitting again.

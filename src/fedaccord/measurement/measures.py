@@ -22,8 +22,7 @@ from fedaccord._checks import Matrix, Vector, as_numbers, check_real
 from fedaccord._io.kinds import FAILED, PILOTS
 from fedaccord._io.numbers import Exact, Marks, read_number
 from fedaccord._io.rows import Rows
-from fedaccord._io.table import read_rows
-from fedaccord._io.writing import format_table, write_table
+from fedaccord._io.table import format_table, read_rows, write_table
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.chances import Fading
 from fedaccord.games.goals import MEASURES, Goal, GoalsGame, LossCurve, Worlds, read_measure
@@ -32,7 +31,7 @@ from fedaccord.measurement.diagnostics import estimate_unbounded_worth
 from fedaccord.measurement.fit import Measurement, fit_curves, list_scatter
 from fedaccord.measurement.noise import count_alike, count_by_deviations
 from fedaccord.measurement.pilots import PilotTable
-from fedaccord.measurement.scatter import find_fading
+from fedaccord.measurement.pooling import find_fading
 from fedaccord.wording import format_probability
 
 # The largest value of a measure that falls is this part of its unit.

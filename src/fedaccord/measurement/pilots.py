@@ -27,8 +27,7 @@ from fedaccord._io.kinds import FAILED, OWN, PILOTS, has_no_counts
 from fedaccord._io.numbers import Suspicion
 from fedaccord._io.rows import Rows
 from fedaccord._io.sheet import NUMBERED, Sheet
-from fedaccord._io.table import read_rows
-from fedaccord._io.writing import format_table, write_table
+from fedaccord._io.table import format_table, read_rows, write_table
 from fedaccord.errors import InputError
 from fedaccord.wording import count, pluralize
 

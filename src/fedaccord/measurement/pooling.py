@@ -1,4 +1,4 @@
-"""What agents of one federation have in common: their curves are alike, and so is their help.
+"""What agents of one federation have in common: curves, help, and how far runs scatter are alike.
 
 The parameters x_i of agent i scatter round a centre of its own scale, shifted by what all agents
 share:
@@ -8,6 +8,15 @@ share:
 for the floor, the head, the pace, and the worth of others' samples; the height is each agent's
 own. Shift m and spread are learned from all agents' fits by expectation maximisation, so that
 agents that differ much are pulled together little.
+
+Two trainings with the same contributions differ in true accuracy, and each is measured on a finite
+number of validation points. A measured accuracy, true accuracy a, has the variance
+
+    training^2 + a (1 - a) / validation points
+
+Only training, a standard deviation, is unknown. Agents differ in it, but not by much: its
+logarithms scatter by ALIKE round one number that all agents share and that the pilots tell. The
+posterior distribution is computed on a grid.
 
 Cross-validation tells whether an agent should be pooled at all: do the others' curves help to
 predict its pilots? Two fits predict each of its pilots from its other pilots: one with a prior
@@ -24,13 +33,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from fedaccord._checks import Matrix, Vector
+from fedaccord.games.chances import Fading
 from fedaccord.measurement.curve_fit import (
     CURVE,
+    TYPICAL,
     AgentFit,
     Grouped,
     Prior,
+    Residuals,
     Stack,
     fit_agent,
     list_starts,
@@ -51,6 +64,15 @@ EVIDENCE = 4.0
 # An agent is fitted by itself where pooling takes more than this from the score of its pilots:
 # less is within what chance does to such sums.
 MOST_LOST = 4.0
+# How far what training is expected to be may be wrong, in logarithms.
+SCATTER_DOUBT = 0.6
+# By how much agents of one federation are expected to differ in it, in logarithms; that counts as
+# the evidence of so many agents.
+ALIKE, ALIKE_EVIDENCE = 0.3, 2.0
+GRID = np.linspace(np.log(0.0005), np.log(0.2), 160)
+# The rate at which larger runs scatter less is expected to be 0, give or take this: pilots have to
+# show another. The least variance.
+FADING, LEAST_VARIANCE = 0.5, 1e-12
 # Rounds of learning what all agents but one have in common.
 ROUNDS = 3
 
@@ -230,6 +252,127 @@ def make_design(size: int) -> Matrix:
     design[SHARED, range(3)] = 1.0
     design[CURVE:, 3] = 1.0
     return design
+
+
+# How far runs scatter.
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """What is known of the training scatter of each agent.
+
+    shared: the probability of each value on the grid of what agents share.
+    given: k x (shared) x (own), the probability of an agent's own value, given what they share.
+    """
+
+    shared: Vector
+    given: Matrix
+
+    @classmethod
+    def split(cls, agents: Sequence[Residuals]) -> Scatter:
+        """Take what measuring explains from how far pilots are from the curves; training is left.
+
+        agents: the residuals of each.
+        """
+        log_likely = np.array([agent.weigh(np.exp(GRID)) for agent in agents])
+        likely = np.exp(log_likely - log_likely.max(axis=1, keepdims=True))
+        own = np.exp(-0.5 * ((GRID - GRID[:, None]) / ALIKE) ** 2)
+        joint = (own / own.sum(axis=1, keepdims=True)) * likely[:, None, :]
+        evidence = joint.sum(axis=2)
+        log_shared = (
+            np.log(evidence).sum(axis=0) - 0.5 * ((GRID - np.log(TYPICAL)) / SCATTER_DOUBT) ** 2
+        )
+        shared = np.exp(log_shared - log_shared.max())
+        return cls(shared / shared.sum(), joint / evidence[:, :, None])
+
+    @property
+    def expected(self) -> Vector:
+        """The training scatter of each agent: the root of its expected square."""
+        return np.asarray(np.sqrt((self.shared @ self.given) @ np.exp(2 * GRID)))
+
+    def draw(self, count: int, rng: np.random.Generator) -> Matrix:
+        """Draw training scatters, count x k."""
+        shared = rng.choice(len(GRID), size=count, p=self.shared)
+        chances = rng.random((len(self.given), count))
+        below = np.cumsum(self.given, axis=2)[:, shared]
+        places = np.minimum((below < chances[:, :, None]).sum(axis=2), len(GRID) - 1)
+        return np.asarray(np.exp(GRID[places]).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """What agents share in their training scatter, chain by chain.
+
+    middle: the logarithm that agents' own ones lie round.
+    alike: the standard deviation of these.
+    """
+
+    middle: Vector
+    alike: Vector
+
+    @classmethod
+    def start(cls, training: Matrix) -> Shared:
+        """Return what agents seem to share.
+
+        training: standard deviations, (chains, agents).
+        """
+        return cls(np.log(training).mean(axis=1), np.full(len(training), ALIKE))
+
+    def draw(self, training: Matrix, rng: np.random.Generator) -> Shared:
+        """Draw what agents may share, given their own training scatters."""
+        own, agents = np.log(training), training.shape[1]
+        precision = SCATTER_DOUBT**-2 + agents / self.alike**2
+        middle = np.log(TYPICAL) / SCATTER_DOUBT**2 + own.sum(axis=1) / self.alike**2
+        middle = middle / precision + rng.standard_normal(len(own)) / np.sqrt(precision)
+        squares = ALIKE_EVIDENCE * ALIKE**2 + ((own - middle[:, None]) ** 2).sum(axis=1)
+        return Shared(middle, np.sqrt(squares / rng.chisquare(ALIKE_EVIDENCE + agents, len(own))))
+
+    def draw_training(
+        self, squares: Matrix, times: Vector, measuring: Vector, rng: np.random.Generator
+    ) -> Vector:
+        """Draw the training scatter of one agent, given its curve.
+
+        squares: of distances from the curve, summed by group of pilots, one row per chain.
+        times: how many pilots each group has.
+        measuring: the variance of measuring one pilot of each group.
+        """
+        variances = np.exp(2 * GRID)[:, None] + measuring
+        terms = np.log(variances) @ times + squares @ (1 / variances).T
+        terms += ((GRID - self.middle[:, None]) / self.alike[:, None]) ** 2
+        likely = np.exp(-0.5 * (terms - terms.min(axis=1, keepdims=True)))
+        below = np.cumsum(likely, axis=1)
+        chances = rng.random((len(below), 1)) * below[:, -1:]
+        return np.asarray(np.exp(GRID[np.minimum((below < chances).sum(axis=1), len(GRID) - 1)]))
+
+
+def find_fading(agents: Sequence[tuple[Vector, Residuals, float]]) -> Fading:
+    """Return the likeliest rate, between 0 and 1, at which training scatters less in larger runs.
+
+    agents: of each, or of each of its goals, how many samples its pilots had in all; how far they
+        were from the curve; and its training scatter, which is that of the pilots on average.
+    """
+    sizes, found, training = zip(*agents, strict=True)
+    logs = np.log(np.maximum(np.concatenate(sizes), 1.0))
+    squares, freedom, measuring = (
+        np.concatenate([getattr(one, name) for one in found])
+        for name in ("squares", "freedom", "measuring")
+    )
+    variances = np.repeat(np.square(training), [len(one) for one in sizes])
+    centred = logs - logs.mean()
+
+    def fall(rate: float) -> Vector:
+        falls = np.exp(-rate * centred)
+        return np.asarray(falls / falls.mean())
+
+    def weigh(rate: float) -> float:
+        total = np.maximum(variances * fall(rate) + measuring, LEAST_VARIANCE)
+        return float((freedom * np.log(total) + squares / total).sum() + (rate / FADING) ** 2)
+
+    rate = float(minimize_scalar(weigh, bounds=(0.0, 1.0), method="bounded").x)
+    if np.ptp(logs) == 0 or weigh(rate) >= weigh(0.0):
+        return Fading()
+    usual = np.exp(logs.mean()) * np.exp(-rate * centred).mean() ** (-1 / rate)
+    return Fading(rate, float(usual), float(np.exp(logs.max())))
 
 
 # Who should be pooled.

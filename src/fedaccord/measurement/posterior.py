@@ -21,8 +21,7 @@ import numpy as np
 
 from fedaccord._checks import Matrix, Vector
 from fedaccord.measurement.curve_fit import AgentFit, Grouped, Stack, Task
-from fedaccord.measurement.pooling import Population, Populations, make_design
-from fedaccord.measurement.scatter import Scatter, Shared
+from fedaccord.measurement.pooling import Population, Populations, Scatter, Shared, make_design
 
 # The sweeps that each chain makes before anything is kept, and those between two kept draws.
 BEFORE, BETWEEN = 60, 8

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedaccord._io.folders import write_folder
 from fedaccord._io.kinds import HISTOGRAMS, PILOTS, PROPOSAL
-from fedaccord._io.writing import format_table
+from fedaccord._io.table import format_table
 from fedaccord._lazy import imported
 from fedaccord.errors import InputError, MissingExtraError
 from fedaccord.wording import Words

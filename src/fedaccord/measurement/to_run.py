@@ -14,7 +14,7 @@ from fedaccord._checks import Vector, clean_name
 from fedaccord._io.kinds import HISTOGRAMS, MEMBERS, OWN, PILOTS
 from fedaccord._io.numbers import Marks, read_number
 from fedaccord._io.rows import Rows
-from fedaccord._io.writing import format_table, write_table
+from fedaccord._io.table import format_table, write_table
 from fedaccord.errors import InputError
 from fedaccord.measurement.design import Contributions, pilot_design, whole_design
 from fedaccord.measurement.histograms import Histograms

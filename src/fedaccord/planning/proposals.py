@@ -25,6 +25,7 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.planning.kept import ALMOST, KeptPlan, count_kept, plan_for_kept_data
 from fedaccord.planning.result import Outcome, Plan
+from fedaccord.planning.sentences import list_verdict
 from fedaccord.planning.what_if import (
     Changed,
     Numbers,
@@ -71,7 +72,7 @@ class Proposal:
     game: what the plan is for: with safety margins, if it is from pilots; None if a goal is too
         high for any.
     contributions: what each agent gives; None where there is no plan.
-    said: why there is none, or what is not proved, in a sentence; else nothing.
+    said: why there is none, or what is not proved, a sentence each; else nothing.
     instead: contributions to start from where there is no plan: those of the optimal plan.
     plan: if it was made by planning, as plans from pilots are.
     optimal: the optimal plan of the game; None where there is none, or none was looked for.
@@ -86,7 +87,7 @@ class Proposal:
     changed: Changed
     game: Game | None
     contributions: Vector | None
-    said: str = ""
+    said: tuple[str, ...] = ()
     instead: Vector | None = None
     plan: Plan | None = None
     optimal: Vector | None = None
@@ -323,11 +324,11 @@ def propose(changed: Changed, game: Game, concept: str, *, time_limit: float) ->
     return Proposal(changed, game, given, said, instead, optimal=optimal.contributions)
 
 
-def _explain(found: Solution) -> str:
+def _explain(found: Solution) -> tuple[str, ...]:
     """Return why there is no plan, or what is not proved of it; nothing where all is proved."""
     if found.contributions is not None and found.status.key == "optimal":
-        return ""
-    return " ".join(filter(None, (found.status.value, found.note)))
+        return ()
+    return tuple(filter(None, (found.status.value, found.note)))
 
 
 def propose_planned(
@@ -341,7 +342,7 @@ def propose_planned(
     time_limit: seconds for the optimal plan.
     """
     if plan.contributions is None:
-        return Proposal(changed, plan.bare, None, plan.verdict, plan=plan)
+        return Proposal(changed, plan.bare, None, tuple(list_verdict(plan)), plan=plan)
     given = plan.contributions
     if equilibrium is not None:
         if equilibrium >= len(plan.tradeoffs):
@@ -349,7 +350,7 @@ def propose_planned(
         given = plan.tradeoffs[equilibrium].contributions
         given = round_plan(plan.game, given) if counts_whole(changed.basis) else given
     optimal = solve_optimal(plan.game, time_limit=time_limit).contributions
-    said = plan.outcome.value if plan.outcome is Outcome.LESS_SURE else ""
+    said = (plan.outcome.value,) if plan.outcome is Outcome.LESS_SURE else ()
     return Proposal(changed, plan.game, given, said, plan=plan, optimal=optimal)
 
 

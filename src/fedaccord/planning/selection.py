@@ -17,10 +17,9 @@ import numpy as np
 from scipy.optimize import linprog
 
 from fedaccord._checks import Indices, Matrix, Vector, frozen, round_wide_bounds
-from fedaccord.equilibria.linear.best_response import relative_regret
 from fedaccord.equilibria.result import Deadline, Solution, Status
 from fedaccord.equilibria.whole import MOST_SETTLED, has_whole_bounds
-from fedaccord.games.linear import LinearGame
+from fedaccord.games.linear import LinearGame, relative_regret
 
 # Up to this many agents every set of contributors is tried: 4,096 of them.
 MOST_AGENTS = 12

@@ -273,7 +273,8 @@ def check_page(found: Check, *, command: str = "", files: Sequence[tuple[str, st
     files: facts about the files that were read.
     """
     game, prospects = found.game, found.prospects
-    verdict, tone = judge_plan(found)
+    said, tone = judge_plan(found)
+    verdict = said.text
     facts: list[tuple[str, str]] = []
     if prospects is None:
         sections = [

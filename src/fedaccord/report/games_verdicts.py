@@ -292,7 +292,25 @@ def _describe_instead(solutions: Mapping[str, Solution]) -> str:
 # A plan that was checked.
 
 
-def judge_plan(found: Check) -> tuple[str, Tone]:
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a verdict, with what may stand for it in a headline.
+
+    text: the sentence.
+    shorter: sentences that say less, from the shortest to the longest; each has its reason.
+    reason: the sentence without its beginning, which says whether a plan holds.
+    yields: whether it makes room for other sentences, though it is short enough itself.
+    tells_envy: whether it says who envies another.
+    """
+
+    text: str
+    shorter: tuple[str, ...] = ()
+    reason: str = ""
+    yields: bool = False
+    tells_envy: bool = False
+
+
+def judge_plan(found: Check) -> tuple[Sentence, Tone]:
     """Return in a sentence whether a plan holds, or which agents break it; and its tone."""
     if found.stable is Answer.TRUE:
         envy = {
@@ -301,20 +319,30 @@ def judge_plan(found: Check) -> tuple[str, Tone]:
             Answer.BORDERLINE: "and whether an agent envies another is too close to call",
         }[found.envy_free]
         said = f"every agent reaches its requirement, none could give less, {envy}."
-        if found.game.size == 1:
+        tells_envy = found.game.size > 1
+        if not tells_envy:
             said = f"{found.game.name(0)} reaches its requirement, and could not give less."
+        reason = capitalize_first(said)
         if found.holds is Answer.FALSE:
-            return f"The plan does not hold: {said}", "bad"
-        return f"The plan holds: {said}", judge_tone(found)
+            text = f"The plan does not hold: {said}"
+            return Sentence(text, reason=reason, tells_envy=tells_envy), "bad"
+        text, short = f"The plan holds: {said}", ("The plan holds.",)
+        return Sentence(text, short, reason, yields=True, tells_envy=tells_envy), judge_tone(found)
     if found.stable is Answer.BORDERLINE:
-        return found.sentence(), "unsure"
+        return Sentence(found.sentence(), reason=found.sentence()), "unsure"
     reasons = [*_describe_excess(found), *_describe_lack(found)]
-    if cut := _describe_cuts(found):
-        calm = f"every agent reaches its requirement, but {cut} and still reach it"
-        if found.holds is Answer.TRUE:
-            return capitalize_first(f"{calm}."), "plain"
-        reasons.append(f"while {cut}" if reasons else calm)
-    return f"The plan does not hold: {', '.join(reasons)}.", "bad"
+    less = _list_cuts(found)
+    # What is said, from the shortest to the longest.
+    told = [", ".join(reasons)] if reasons or not less else []
+    if less:
+        before = f"{told[0]}, while " if told else "every agent reaches its requirement, but "
+        told += [f"{before}{few}" for few in _shorten_cuts(found, less)]
+        told.append(f"{before}{join_with_and(less)}{'' if reasons else ' and still reach it'}")
+    bare = [capitalize_first(f"{one}.") for one in told]
+    if not reasons and found.holds is Answer.TRUE:
+        return Sentence(bare[-1], tuple(bare[:-1]), bare[-1]), "plain"
+    broken = [f"The plan does not hold: {one}." for one in told]
+    return Sentence(broken[-1], tuple(broken[:-1]), bare[-1]), "bad"
 
 
 def _describe_excess(found: Check) -> Iterator[str]:
@@ -349,20 +377,30 @@ def _describe_lack(found: Check) -> Iterator[str]:
         yield join_with_and(said)
 
 
-def _describe_cuts(found: Check) -> str:
-    """Name those who could give less, the most first."""
+def _list_cuts(found: Check) -> list[str]:
+    """List those who could give less, the most first."""
     many = int(is_off(found, found.spare).sum())
-    # "agent 1 0.6" would not read.
-    again = found.game.agents is None
     said = [
         f"{found.game.name(agent)} could give {count_samples(found.spare[agent])} less"
-        if again or n == 0
+        if n == 0 or _repeats_verb(found)
         else f"{found.game.name(agent)} {format_amount(found.spare[agent])}"
         for n, agent in enumerate(rank(found.spare, min(many, NAMES)).tolist())
     ]
     if many > NAMES:
         said.append(f"{count(many - NAMES, 'other agent')} could give less too")
-    return join_with_and(said)
+    return said
+
+
+def _repeats_verb(found: Check) -> bool:
+    """Return whether each agent that could give less has its own verb: "agent 1 0.6" is unclear."""
+    return found.game.agents is None
+
+
+def _shorten_cuts(found: Check, said: list[str]) -> Iterator[str]:
+    """Return the shorter lists of those who could give less, each of which ends with a verb."""
+    named = min(len(said), NAMES) if _repeats_verb(found) else 1
+    for few in range(1, named + 1):
+        yield ", ".join(said[:few])
 
 
 def answer_questions(found: Check) -> Iterator[tuple[str, Mark, str]]:

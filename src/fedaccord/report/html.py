@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fedaccord._io.files import replacing
-from fedaccord._io.writing import escape_formula
+from fedaccord._io.sheet import escape_formula
 from fedaccord._lazy import imported
 from fedaccord.report import drawing, style
 from fedaccord.report.model import (

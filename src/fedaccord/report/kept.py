@@ -143,18 +143,18 @@ def kept_record(game: Game, kept: KeptData, rest: Solution | None) -> dict[str, 
 # A plan, and what agents would give if they kept what they withhold.
 
 
-def write_kept_verdict(found: KeptPlan) -> str:
-    """Return whether a plan holds for agents that keep what they withhold."""
+def list_kept_verdict(found: KeptPlan) -> list[str]:
+    """Return whether a plan holds for agents that keep what they withhold, in sentences."""
     less = found.given - found.responses
     if not len(found.defectors):
-        return "The plan holds even if agents keep what they withhold."
+        return ["The plan holds even if agents keep what they withhold."]
     most, others = int(less.argmax()), len(found.defectors) - 1
     less_and_plan = (format_samples(found.responses[most]), format_samples(found.given[most]))
-    too = f" {count(others, 'other agent')} would give less too." if others else ""
-    return (
+    return [
         "The plan does not hold if agents keep what they withhold: "
-        f"{found.plan.name(most)} would give {' instead of '.join(less_and_plan)}.{too}"
-    )
+        f"{found.plan.name(most)} would give {' instead of '.join(less_and_plan)}.",
+        *[f"{count(others, 'other agent')} would give less too."] * (others > 0),
+    ]
 
 
 def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
@@ -243,7 +243,7 @@ def list_kept_plan(found: KeptPlan) -> Records:
 
 def mark_kept_verdict(found: KeptPlan) -> Mark:
     """Return whether a plan holds for agents that keep what they withhold, with its tone."""
-    return Mark(write_kept_verdict(found), "bad" if len(found.defectors) else "good")
+    return Mark(" ".join(list_kept_verdict(found)), "bad" if len(found.defectors) else "good")
 
 
 def show_kept_plan(

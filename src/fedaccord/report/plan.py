@@ -16,11 +16,13 @@ from fedaccord.report.plan_alternatives import (
     list_together,
     list_tradeoffs,
 )
-from fedaccord.report.plan_certainty import describe_falls, list_certainties, list_chances
 from fedaccord.report.plan_contributions import (
     describe_bare,
     describe_contributions,
+    describe_falls,
     list_bare,
+    list_certainties,
+    list_chances,
     list_contributions,
 )
 from fedaccord.wording import format_part

@@ -36,8 +36,7 @@ from fedaccord.report.games_figures import (
 )
 from fedaccord.report.model import Cell, Picture, Table, keep_finite
 from fedaccord.report.plan_alternatives import list_tradeoffs
-from fedaccord.report.plan_certainty import list_chances
-from fedaccord.report.plan_contributions import choose_agents
+from fedaccord.report.plan_contributions import choose_agents, list_chances
 from fedaccord.wording import (
     count,
     count_whole,

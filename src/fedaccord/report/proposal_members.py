@@ -18,6 +18,7 @@ from fedaccord.report.model import Mark, Part, Tone
 from fedaccord.report.proposal_offers import describe_kept_probability
 from fedaccord.report.proposal_plans import TARGET, list_parts
 from fedaccord.report.proposal_verdicts import (
+    Verdict,
     compare_with_free,
     doubt_if_kept,
     judge_proposal,
@@ -65,7 +66,8 @@ def explain_coalitions(
         yield SAME_MARGINS
     page = coalitions_page(coalitions, game)
     _, *parts = list_parts(page)
-    yield from map(need.part, (doubt_if_kept(Mark(page.verdict, page.tone), scenario), *parts))
+    verdict = doubt_if_kept(Verdict.of([page.verdict], page.tone), scenario)
+    yield from map(need.part, (Mark(verdict.text, verdict.tone), *parts))
 
 
 def warn_of_carried(proposal: Proposal, scenario: Scenario) -> Iterator[Mark]:
@@ -75,7 +77,7 @@ def warn_of_carried(proposal: Proposal, scenario: Scenario) -> Iterator[Mark]:
     scenario: what agents give in place of the plan's.
     """
     # What follows is about the plan, and not about numbers that were put in its place.
-    carried = compare_with_free(proposal, proposal.start)
+    carried = " ".join(compare_with_free(proposal, proposal.start))
     if carried and proposal.contributions is not None:
         yield Mark(f"What follows is with the {name_hold(proposal)}. {carried}", "unsure")
 

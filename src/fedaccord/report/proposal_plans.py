@@ -22,7 +22,7 @@ from fedaccord.report.plan_alternatives import (
     list_together,
     list_tradeoffs,
 )
-from fedaccord.report.plan_certainty import describe_falls, list_certainties
+from fedaccord.report.plan_contributions import describe_falls, list_certainties
 from fedaccord.report.plan_figures import chart_certainty
 from fedaccord.report.proposal_verdicts import name_kind
 from fedaccord.report.renaming import NeedRenaming

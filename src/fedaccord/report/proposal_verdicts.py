@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.check import Answer, Check
-from fedaccord.check.sentences import describe_carried, describe_hurt, describe_success, list_hurt
+from fedaccord.check.sentences import (
+    describe_hurt,
+    describe_required,
+    list_carried,
+    list_hurt,
+    list_success,
+    tells_envy,
+)
 from fedaccord.games.chances import Prospects
 from fedaccord.planning.proposals import SMALL, Proposal
 from fedaccord.planning.sentences import describe_defection
 from fedaccord.planning.what_if import Scenario
 from fedaccord.report.games_chances import describe_chances, judge_tone
-from fedaccord.report.games_verdicts import judge_plan, tell_envy
-from fedaccord.report.kept import mark_kept_verdict
+from fedaccord.report.games_verdicts import Sentence, judge_plan, tell_envy
+from fedaccord.report.kept import list_kept_verdict
 from fedaccord.report.model import Fold, Mark, Tone
 from fedaccord.report.plan import list_doubts
 from fedaccord.report.sharing import judge_shares
 from fedaccord.sharing.result import CostShares
+from fedaccord.sharing.result import list_verdict as list_promises
 from fedaccord.wording import (
     capitalize_first,
     count,
@@ -35,20 +43,51 @@ from fedaccord.wording import (
 
 # How many agents a sentence about a change names.
 CHANGED = 4
-# The most words of a verdict, and where a sentence that has more is cut.
+# The most words of a headline.
 WORDS = 25
-CUTS = "; |, while |((?<=sample less)|(?<=samples less))(, | and )|(?<=The plan holds): "
 # What is said where a number could be misread.
 LOST = "This assumes that an agent loses the samples it withholds."
 HOLDS = "An agent without a limit is assumed to hold as many samples as it would need alone."
 INSTEAD = "The numbers shown are those of the optimal plan"
 ALONE = "The numbers are what each agent would need alone, up to its limit."
-SURPLUS = " instead. In that plan no agent falls short, because some give more than they need"
+SURPLUS = "In that plan no agent falls short, because some give more than they need."
 UNKEPT = "If no agent keeps its data:"
 LESS_SURE = (
-    "The {} plan has the same safety margins as the stable plan, and is less sure. For a plan that "
-    "holds, choose the stable plan."
+    "The {} plan has the same safety margins as the stable plan, and is less sure.",
+    "For a plan that holds, choose the stable plan.",
 )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict in sentences: the first says what was found and why, and caveats follow."""
+
+    sentences: tuple[Sentence, ...]
+    tone: Tone
+
+    @classmethod
+    def of(cls, said: Iterable[Sentence | str], tone: Tone) -> Verdict:
+        """Return a verdict of sentences; empty texts are left out.
+
+        said: the sentences; a text is one that cannot be shorter.
+        tone: of the verdict.
+        """
+        whole = (Sentence(one) if isinstance(one, str) else one for one in said if one)
+        return cls(tuple(whole), tone)
+
+    def add(self, *said: str, tone: Tone | None = None) -> Verdict:
+        """Return the verdict with further sentences, and perhaps another tone."""
+        return Verdict.of((*self.sentences, *said), tone or self.tone)
+
+    @property
+    def text(self) -> str:
+        """All sentences."""
+        return " ".join(one.text for one in self.sentences)
+
+    @property
+    def tells_envy(self) -> bool:
+        """Whether a sentence says who envies another."""
+        return any(one.tells_envy for one in self.sentences)
 
 
 def list_warnings(proposal: Proposal, found: Check) -> tuple[list[str], list[str]]:
@@ -68,32 +107,34 @@ def list_warnings(proposal: Proposal, found: Check) -> tuple[list[str], list[str
     return [*assumed, *[deterrence] * ("Beware" in deterrence)], list(list_doubts(plan))
 
 
-def fold_verdict(verdict: Mark, names: Sequence[str]) -> tuple[Mark, tuple[Fold, ...]]:
-    """Return a verdict of at most 25 words, and a fold with the rest; none where there is no rest.
+def fold_verdict(verdict: Verdict, names: Sequence[str]) -> tuple[Mark, tuple[Fold, ...]]:
+    """Return a headline of at most 25 words, and a fold with the rest; none where there is no rest.
 
-    verdict: on a proposal, in sentences of which the first matters most.
-    names: of all agents. A name counts as one word, and is never cut.
+    verdict: in sentences, of which the first matters most.
+    names: of all agents. A name counts as one word.
     """
-    text = verdict.text
-    for name in sorted(filter(re.compile(r"\s").search, names), key=len, reverse=True):
-        text = text.replace(name, re.sub(r"\s", "\0", name))
-    if len(text.split()) <= WORDS:
-        return verdict, ()
-    first, *rest = re.split(r"(?<=[.?!]) ", text)
-    long = len(first.split()) > WORDS or (bool(rest) and first.startswith("The plan holds:"))
-    cut = _cut(first) if long else ""
-    head, folded = [cut or first], [first] * bool(cut)
-    while rest and len(" ".join([*head, rest[0]]).split()) <= WORDS:
-        head.append(rest.pop(0))
-    shown, hidden = (" ".join(part).replace("\0", " ") for part in (head, [*folded, *rest]))
-    return Mark(shown, verdict.tone), (Fold("Details", (hidden,)),) if hidden else ()
+    if _count_words(verdict.text, names) <= WORDS:
+        return Mark(verdict.text, verdict.tone), ()
+    first, *rest = verdict.sentences
+    head = first.text
+    hidden: list[str] = []
+    if _count_words(head, names) > WORDS or (rest and first.yields):
+        short = [one for one in first.shorter if _count_words(one, names) <= WORDS]
+        if short:
+            head, hidden = short[-1], [head]
+    while rest and _count_words(longer := f"{head} {rest[0].text}", names) <= WORDS:
+        head = longer
+        rest.pop(0)
+    hidden += [one.text for one in rest]
+    folds = (Fold("Details", (" ".join(hidden),)),) if hidden else ()
+    return Mark(head, verdict.tone), folds
 
 
-def _cut(sentence: str) -> str:
-    """Return the longest beginning of a sentence that is short enough; nothing where none is."""
-    heads = [sentence[: found.start()] for found in re.finditer(CUTS, sentence)]
-    heads = [head for head in heads if len(head.split()) <= WORDS]
-    return f"{heads[-1]}." if heads else ""
+def _count_words(text: str, names: Sequence[str]) -> int:
+    """Return how many words a text has, in which a name counts as one."""
+    for name in sorted((name for name in names if " " in name), key=len, reverse=True):
+        text = text.replace(name, "name")
+    return len(text.split())
 
 
 def name_kind(said: str, concept: str) -> str:
@@ -113,7 +154,7 @@ def lacks_plan(proposal: Proposal, scenario: Scenario) -> bool:
     return proposal.contributions is None and proposal.settled and not scenario.replaces
 
 
-def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: str) -> Mark:
+def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: str) -> Verdict:
     """Return the verdict that a screen and a page begin with.
 
     proposal: the plan.
@@ -123,51 +164,55 @@ def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: s
     """
     if lacks_plan(proposal, scenario):
         return judge_no_plan(proposal, found, concept)
-    mark = judge_proposal(proposal, found, scenario)
+    lacking = proposal.contributions is None and proposal.settled
+    # What the check compares with is the stable plan.
+    other = concept != "stable" and found.prospects is not None and not scenario.replaces
+    plan = "the stable plan" if other and not lacking else "the plan"
+    verdict = judge_proposal(proposal, found, scenario, plan)
     warnings, doubts = list_warnings(proposal, found)
     known = proposal.settled or found.prospects is None
-    if mark.tone == "good" and (warnings or doubts or not known):
+    if verdict.tone == "good" and (warnings or doubts or not known):
         # As on the page of a plan, all is well only where nothing is doubted.
-        mark = Mark(mark.text, "unsure" if doubts else "plain")
-    if proposal.contributions is None and proposal.settled:
+        verdict = replace(verdict, tone="unsure" if doubts else "plain")
+    if lacking:
         # The numbers were put in the place of other numbers, and not of a plan.
-        tone: Tone = "bad" if mark.tone == "bad" else "unsure"
-        said = capitalize_first(re.sub(r"^The plan (does not hold|holds): ", "", mark.text))
-        return Mark(add_unkept(f"There is no {concept} plan. {said}", found), tone)
-    if concept != "stable" and found.prospects is not None and not scenario.replaces:
-        # What the check compares with is the stable plan.
-        text = mark.text.replace("(the plan:", "(the stable plan:")
-        text = text.replace("Compared with the plan,", "Compared with the stable plan,")
-        less = LESS_SURE.format(concept) if "sure" in found.failing else ""
-        mark = Mark(f"{text} {less}".rstrip(), mark.tone)
-    envy = concept == "envy-free" and found.game.size > 1 and " env" not in mark.text
-    return Mark(f"{mark.text} {tell_envy(found.judged)}", mark.tone) if envy else mark
+        tone: Tone = "bad" if verdict.tone == "bad" else "unsure"
+        first, rest = verdict.sentences[0], verdict.sentences[1:]
+        none = add_unkept(f"There is no {concept} plan.", found)
+        return Verdict.of((none, first.reason or capitalize_first(first.text), *rest), tone)
+    if other and "sure" in found.failing:
+        return verdict.add(LESS_SURE[0].format(concept), LESS_SURE[1])
+    envy = concept == "envy-free" and found.game.size > 1 and not verdict.tells_envy
+    return verdict.add(tell_envy(found.judged)) if envy else verdict
 
 
-def judge_payments(shares: CostShares, scenario: Scenario) -> Mark:
+def judge_payments(shares: CostShares, scenario: Scenario) -> Verdict:
     """Return the verdict on payments; it is not good if agents keep what they withhold.
 
     shares: who pays whom.
     scenario: who keeps its data.
     """
-    return doubt_if_kept(Mark(shares.verdict, judge_shares(shares)), scenario)
+    return doubt_if_kept(Verdict.of(list_promises(shares), judge_shares(shares)), scenario)
 
 
-def doubt_if_kept(verdict: Mark, scenario: Scenario) -> Mark:
+def doubt_if_kept(verdict: Verdict, scenario: Scenario) -> Verdict:
     """Return a verdict that takes no account of kept samples; it is not good if agents keep some.
 
     verdict: of a plan in which agents lose what they withhold.
     scenario: who keeps its data.
     """
-    return Mark(f"{verdict.text} {LOST}", "unsure") if scenario.keep else verdict
+    return verdict.add(LOST, tone="unsure") if scenario.keep else verdict
 
 
-def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark:
+def judge_proposal(
+    proposal: Proposal, found: Check, scenario: Scenario, plan: str = "the plan"
+) -> Verdict:
     """Return the verdict on a proposal; it is not good if some agents carry others.
 
     proposal: the plan.
     found: what the check says of the numbers that agents give.
     scenario: what they give in place of the plan's.
+    plan: what the plan that the check compares with is called.
     """
     if kept := _judge_kept(proposal, found, scenario):
         return kept
@@ -175,39 +220,43 @@ def judge_proposal(proposal: Proposal, found: Check, scenario: Scenario) -> Mark
         said, tone = judge_plan(found)
         # As with pilots, no agent falls short where one could give less.
         tone = "unsure" if tone == "bad" and found.feasible is Answer.TRUE else tone
-        return _add_caveats(Mark(said, tone), proposal, found, scenario)
+        return _add_caveats(Verdict((said,), tone), proposal, found, scenario)
     if found.feasible is Answer.TRUE and proposal.is_kept_plan(found.contributions):
         return _add_caveats(_judge_kept_plan(found, found.prospects), proposal, found, scenario)
-    first, *rest = re.split(r"(?<=\.) (?=The required)", describe_success(found, found.prospects))
-    sure = (first, _name_hurt(found), *rest, describe_hurt(found), *_describe_idle(proposal, found))
-    verdict = Mark(" ".join(filter(None, sure)), judge_tone(found))
-    return _add_caveats(verdict, proposal, found, scenario)
+    first, *rest = list_success(found, found.prospects, plan)
+    sure: tuple[Sentence | str, ...] = (
+        Sentence(first, tells_envy=tells_envy(found)),
+        *rest,
+        _name_hurt(found),
+        describe_required(found),
+        describe_hurt(found, plan),
+        *_describe_idle(proposal, found),
+    )
+    return _add_caveats(Verdict.of(sure, judge_tone(found)), proposal, found, scenario)
 
 
-def _add_caveats(verdict: Mark, proposal: Proposal, found: Check, scenario: Scenario) -> Mark:
-    carried = ""
+def _add_caveats(verdict: Verdict, proposal: Proposal, found: Check, scenario: Scenario) -> Verdict:
+    carried: list[str] = []
     if verdict.tone == "good" or (found.carried and not found.failing):
         same = np.array_equal(found.contributions, proposal.start)
-        carried = compare_with_free(proposal, proposal.start)
-        carried = carried.replace("But the", "But in the plan, the") if not same else carried
+        carried = compare_with_free(proposal, proposal.start, where="" if same else " in the plan,")
         # What the plan would be without a lock tells more than a limit that was there at first.
-        carried = carried or describe_carried(found.game, found.carried)
-    said = (verdict.text, carried, *describe_broken(proposal, scenario))
-    left, dearer = describe_leaving(proposal, found), describe_better_alone(found)
+        carried = carried or list_carried(found.game, found.carried)
+    dearer = describe_better_alone(found)
     costs = proposal.find_costs_of_leaving(proposal.start) or {}
     more = sum(costs.values()) > SMALL * found.scale
     doubtful = verdict.tone in ("good", "plain") and (carried or more or dearer)
-    keeping = describe_keeping(proposal, found, scenario)
-    said = (
-        *said,
+    return verdict.add(
+        *carried,
+        *describe_broken(proposal, scenario),
         *describe_locked(found),
-        *left,
+        *describe_leaving(proposal, found),
         *_describe_alone(proposal),
         dearer,
         describe_certainty(proposal, found),
-        *keeping,
+        *describe_keeping(proposal, found, scenario),
+        tone="unsure" if doubtful else None,
     )
-    return Mark(" ".join(filter(None, said)), "unsure" if doubtful else verdict.tone)
 
 
 def describe_locked(found: Check) -> Iterator[str]:
@@ -316,7 +365,7 @@ def describe_certainty(proposal: Proposal, found: Check) -> str:
     return f"This plan takes {_compare(more)} than the plan for probability {asked:g}."
 
 
-def _judge_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Mark | None:
+def _judge_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Verdict | None:
     """Return that a plan does not hold since agents keep their data; None where it is not so.
 
     That is said of the plan as it is. If numbers were put into it, the check counts what is kept.
@@ -330,8 +379,8 @@ def _judge_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Mark | 
     if found.prospects is not None:
         sure = describe_chances(found.prospects)
     gave = f"If all give what the plan asks, {sure}." if sure else ""
-    said = (mark_kept_verdict(kept).text, gave, *describe_keeping(proposal, found, scenario))
-    return Mark(" ".join(filter(None, said)), "bad")
+    said = (*list_kept_verdict(kept), gave, *describe_keeping(proposal, found, scenario))
+    return Verdict.of(said, "bad")
 
 
 def _name_hurt(found: Check) -> str:
@@ -350,18 +399,17 @@ def _describe_idle(proposal: Proposal, found: Check) -> Iterator[str]:
             yield f"{found.game.name(place)} gives nothing, and the others carry it."
 
 
-def _judge_kept_plan(found: Check, prospects: Prospects) -> Mark:
+def _judge_kept_plan(found: Check, prospects: Prospects) -> Verdict:
     """Return how sure the plan is that agents agree to if some of them keep data."""
     sure = format_beside(prospects.everyone.value, found.probability)
     fails = "sure" in found.failing
     sure += f" instead of {format_requested(found.probability)}" * fails
-    hurt = describe_hurt(found).replace("with the plan,", "with the plan without kept data,")
     said = (
         "This is the stable plan for agents that keep their data.",
         f"All agents reach their goals with probability {sure}.",
-        hurt,
+        describe_hurt(found, "the plan without kept data"),
     )
-    return Mark(" ".join(filter(None, said)), "unsure" if fails else judge_tone(found))
+    return Verdict.of(said, "unsure" if fails else judge_tone(found))
 
 
 def describe_keeping(proposal: Proposal, found: Check, scenario: Scenario) -> Iterator[str]:
@@ -392,22 +440,24 @@ def name_hold(proposal: Proposal) -> str:
     return "lock" if len(changed.find(changed.scenario.lock)) > 0 else "limit"
 
 
-def compare_with_free(proposal: Proposal, given: Vector) -> str:
+def compare_with_free(proposal: Proposal, given: Vector, where: str = "") -> list[str]:
     """Return which agents the others carry, and what it costs these; else nothing.
 
     proposal: the plan.
     given: what each agent gives.
+    where: where they do.
     """
     carried = proposal.find_carried(given)
     if carried is None:
-        return ""
+        return []
     names = [proposal.changed.names[i] for i in carried.agents]
     it, would = ("It gives", "it would") if len(names) == 1 else ("They give", "they would")
     fewer, more = format_amount(carried.fewer), format_amount(carried.more)
-    return (
-        f"But the others carry {join_with_and(names)}. {it} {fewer} fewer than {would} without "
-        f"the {name_hold(proposal)}, and the others give {more} more."
-    )
+    return [
+        f"But{where} the others carry {join_with_and(names)}.",
+        f"{it} {fewer} fewer than {would} without the {name_hold(proposal)}, and the others give "
+        f"{more} more.",
+    ]
 
 
 def describe_broken(proposal: Proposal, scenario: Scenario) -> Iterator[str]:
@@ -433,7 +483,7 @@ def say_fault(error: object) -> Mark:
     return Mark(said if said.endswith("?") else f"{said}.", "bad")
 
 
-def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
+def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Verdict:
     """Return that there is no plan of a kind, why, and what the numbers then are.
 
     proposal: without a plan.
@@ -441,15 +491,19 @@ def judge_no_plan(proposal: Proposal, found: Check, concept: str) -> Mark:
     concept: stable, optimal or envy-free.
     """
     if proposal.plan is not None and proposal.instead is None:
-        return Mark(add_unkept(f"{proposal.said} {ALONE}", found), "bad")
-    reason = "" if proposal.plan is None else f" {proposal.plan.reason}"
-    shown = ""
+        first, *rest = proposal.said
+        return Verdict.of((add_unkept(first, found), *rest, ALONE), "bad")
+    reason = [proposal.plan.reason] if proposal.plan is not None and proposal.plan.reason else []
+    shown: list[str] = []
     if proposal.instead is not None:
         # Without a stable plan, the optimal one is not stable.
-        shown = f" {INSTEAD}{SURPLUS if concept == 'stable' else ''}."
-        shown = f"{shown} {describe_better_alone(found)}".rstrip()
-    said = f"There is no {concept} plan.{reason or f' {name_kind(proposal.said, concept)}'}{shown}"
-    return Mark(add_unkept(said, found), "bad")
+        shown = [f"{INSTEAD}."]
+        if concept == "stable":
+            shown = [f"{INSTEAD} instead.", SURPLUS]
+        shown.append(describe_better_alone(found))
+    none = add_unkept(f"There is no {concept} plan.", found)
+    why = reason or [name_kind(said, concept) for said in proposal.said]
+    return Verdict.of((none, *why, *shown), "bad")
 
 
 def explain_numbers(proposal: Proposal) -> str:

@@ -108,7 +108,7 @@ def show_proposal(
         return WAITING
     if shares is not None:
         verdict = judge_payments(shares, scenario)
-    verdict, details = fold_verdict(verdict, proposal.changed.every)
+    headline, details = fold_verdict(verdict, proposal.changed.every)
     folds = (*details, *fold_doubts(proposal, found))
     offers = tuple(list_offers(proposal, found, scenario))
     if lacks_plan(proposal, scenario):
@@ -117,13 +117,13 @@ def show_proposal(
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
         few = (figures[0], *(one for one in figures if one[0] in ENVIOUS))
         parts = (*lacks, *locks, shown, *agents)
-        return View(verdict, explain_numbers(proposal), few, parts, folds, offers)
+        return View(headline, explain_numbers(proposal), few, parts, folds, offers)
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
     # What is said of a plan that does not exist is for agents that lose what they withhold.
     lost = proposal.contributions is None
-    note = name_kind(proposal.said, concept)
+    note = name_kind(" ".join(proposal.said), concept)
     note = add_unkept(note, found) if lost else note
-    return View(verdict, note, figures, parts, folds, offers)
+    return View(headline, note, figures, parts, folds, offers)
 
 
 def fold_doubts(proposal: Proposal, found: Check) -> Iterator[Fold]:

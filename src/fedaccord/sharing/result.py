@@ -29,8 +29,8 @@ NAMED = 4
 # In more than this part of the worlds there is no plan: then payments are not certain.
 MANY = 0.1
 UNCERTAIN = (
-    "The pilots do not yet show which agents pay and which are paid. Agree on the rule now, and on "
-    "the numbers after more pilots."
+    "The pilots do not yet show which agents pay and which are paid.",
+    "Agree on the rule now, and on the numbers after more pilots.",
 )
 
 
@@ -51,13 +51,15 @@ class Unserved:
         return self.worlds > MANY * self.total
 
     @property
-    def sentence(self) -> str:
+    def sentences(self) -> tuple[str, ...]:
         """The part of the worlds, and why the plan's probability may still be high."""
         return (
-            f"The payments are not certain. In {self.worlds} of {self.total} resamples of the fit "
-            "to pilots, no plan within the limits reaches all targets. A target is a goal plus its "
-            "whole safety margin, so agents may still reach their goals there. The probability of "
-            "the plan counts goals, not targets."
+            "The payments are not certain.",
+            f"In {self.worlds} of {self.total} resamples of the fit to pilots, no plan within the "
+            "limits reaches all targets.",
+            "A target is a goal plus its whole safety margin, so agents may still reach their "
+            "goals there.",
+            "The probability of the plan counts goals, not targets.",
         )
 
 
@@ -198,47 +200,51 @@ class CostShares(Displayed):
 
     @property
     def verdict(self) -> str:
-        """The answer in one sentence."""
-        return self.promise if self.is_certain else self._doubt
+        """The answer in a few sentences."""
+        return " ".join(list_verdict(self))
 
     @property
-    def _doubt(self) -> str:
-        return self.unserved.sentence if self.unserved.are_many else UNCERTAIN
+    def _doubt(self) -> tuple[str, ...]:
+        return self.unserved.sentences if self.unserved.are_many else UNCERTAIN
 
     @property
     def promise(self) -> str:
-        """What the payments do, in one sentence."""
+        """What the payments do, in one sentence or two."""
+        return " ".join(self._list_promises())
+
+    def _list_promises(self) -> tuple[str, ...]:
         gap = self.prices.gap
         if not self.prices.hold and not self.is_proved:
             return self._describe_leaver()
         if self.prices.exact or (gap > ROUNDING and self.is_proved):
             return (
                 "With these payments the cheapest plan holds: they add up to zero, and no group "
-                "of agents would pay less alone."
+                "of agents would pay less alone.",
             )
         if gap <= ROUNDING:
             return (
                 "With these payments the cheapest plan holds, up to rounding: they add up to "
-                "zero, and no group of agents would pay less alone."
+                "zero, and no group of agents would pay less alone.",
             )
         return (
-            "The payments add up to zero. No group of agents saves more than "
-            f"{100 * gap / (1 + gap):.2g} % of its cost by leaving."
+            "The payments add up to zero.",
+            "No group of agents saves more than "
+            f"{100 * gap / (1 + gap):.2g} % of its cost by leaving.",
         )
 
-    def _describe_leaver(self) -> str:
+    def _describe_leaver(self) -> tuple[str, ...]:
         """Return which group would leave: with harm, it may pay less without the others."""
         leaver = self.contracts["prices"].leaver
         if leaver is None:
             return (
-                "The payments add up to zero. Samples harm some agents, so prices do not prove "
-                "that every group stays."
+                "The payments add up to zero.",
+                "Samples harm some agents, so prices do not prove that every group stays.",
             )
         names = join_with_and([self.game.name(member) for member in leaver.agents])
         bears = self.write_burden(leaver.bears, len(leaver.agents))
         return (
             f"The payments add up to zero, but {names} {bears} and "
-            f"would pay {self.write(leaver.alone)} without the others."
+            f"would pay {self.write(leaver.alone)} without the others.",
         )
 
     def write(self, amount: float) -> str:
@@ -359,7 +365,7 @@ class CostShares(Displayed):
 
         path: ends in .csv or .xlsx.
         """
-        from fedaccord._io.writing import write_table
+        from fedaccord._io.table import write_table
 
         names = [self.game.name(agent) for agent in range(self.game.size)]
         shares = self.contracts["prices"].shares.values
@@ -410,3 +416,8 @@ def find_closest(shares: Vector, costs: GroupCosts) -> Group | None:
     chosen = int(best[sizes[best].argmin()])
     agents = tuple(np.flatnonzero(groups[chosen]).tolist())
     return Group(agents, float(bears[chosen]), float(alone[chosen]))
+
+
+def list_verdict(shares: CostShares) -> tuple[str, ...]:
+    """Return the sentences of the verdict on payments."""
+    return shares._list_promises() if shares.is_certain else shares._doubt

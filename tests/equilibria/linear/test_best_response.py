@@ -6,10 +6,11 @@ from linear_games import PAPER_LIKE, flower, random_game
 from scipy import sparse
 
 from fedaccord.equilibria.linear import best_response
-from fedaccord.equilibria.linear.best_response import find_fixed_point, polish, relative_regret
+from fedaccord.equilibria.linear.best_response import find_fixed_point
 from fedaccord.equilibria.linear.kernels import sweep_dense, sweep_explicit, sweep_gram
+from fedaccord.equilibria.linear.stable import polish
 from fedaccord.equilibria.result import Deadline
-from fedaccord.games.linear import DiscoveryGame, LinearGame
+from fedaccord.games.linear import DiscoveryGame, LinearGame, relative_regret
 
 
 def plain_sweep(benefits, need, low, high, theta):
@@ -49,12 +50,12 @@ def test_all_kernels_sweep_as_the_plain_loop_does(seed):
     low, high = rng.uniform(0, 0.2, k), rng.uniform(0.3, 4, k)
     begin = rng.uniform(low, high)
     shared = (game.own_benefits, game.requirements, low, high)
-    plain, thin, gram, dense = (begin.copy() for _ in range(4))
+    plain, thin, gram, dense, small = (begin.copy() for _ in range(5))
     found = np.asarray(game.distributions.T @ gram)
     rows, benefits = game.distributions, sparse.csr_array(game.dense_benefits)
     for _ in range(3):
         before, plain = plain, plain_sweep(game.dense_benefits, game.requirements, low, high, plain)
-        idle = np.zeros((3, k), dtype=np.bool_)
+        idle = np.zeros((4, k), dtype=np.bool_)
         moved = [
             sweep_dense(game.dense_benefits, *shared, dense, idle[0], True),
             sweep_explicit(
@@ -63,13 +64,13 @@ def test_all_kernels_sweep_as_the_plain_loop_does(seed):
             sweep_gram(
                 rows.indptr, rows.indices, rows.data, *shared, gram, found, idle[2], True
             ),
+            best_response.sweep_dense(game.dense_benefits, *shared, small, idle[3], True),
         ]  # fmt: skip
-        for other in (thin, gram, dense):
+        for other in (thin, gram, dense, small):
             assert other == pytest.approx(plain, abs=1e-12)
-        assert moved == pytest.approx([np.abs(plain - before).max()] * 3, abs=1e-12)
+        assert moved == pytest.approx([np.abs(plain - before).max()] * 4, abs=1e-12)
         assert found == pytest.approx(game.distributions.T @ gram)
-        assert (idle[0] == idle[1]).all()
-        assert (idle[0] == idle[2]).all()
+        assert (idle == idle[0]).all()
 
 
 def test_idle_agents_are_skipped_until_a_full_sweep():

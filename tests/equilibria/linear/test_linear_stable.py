@@ -9,8 +9,8 @@ from fedaccord.check import Answer, check
 from fedaccord.equilibria.general import stable as general
 from fedaccord.equilibria.general.exhaustive import exhaustive_stable
 from fedaccord.equilibria.linear import stable as linear_stable
-from fedaccord.equilibria.linear.best_response import find_fixed_point, polish
-from fedaccord.equilibria.linear.stable import is_stable, potential_gap, trivial_lower_bound
+from fedaccord.equilibria.linear.best_response import find_fixed_point
+from fedaccord.equilibria.linear.stable import is_stable, polish, potential_gap, trivial_lower_bound
 from fedaccord.equilibria.result import Deadline, Status
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.errors import InputError

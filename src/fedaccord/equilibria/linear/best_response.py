@@ -1,16 +1,19 @@
-"""Fixed points of best response in linear games: sweeps, momentum, and polishing."""
+"""Fixed points of best response in linear games: sweeps and momentum."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedaccord._checks import Matrix, Vector
 from fedaccord.equilibria.result import Deadline
-from fedaccord.games.linear import EPSILON, DiscoveryGame, LinearGame, is_sparse
+from fedaccord.games.linear import EPSILON, DiscoveryGame, LinearGame, is_sparse, relative_regret
 
+# How much of its stand-alone need an agent at its minimum must have to spare to be left out.
+IDLE_SHARE = 0.05
 # Sweeps between two that visit idle agents too.
 FULL_EVERY = 5
 # Moves that shrink by less than this factor a sweep call for momentum, and how often in a row they
@@ -27,10 +30,10 @@ DRIFT = 1e-12
 NOISE = 1e-13
 # Up to this share of the agents, their rows are copied to leave out the others'.
 FEW = 0.1
-# Polishing solves a dense system among the contributors, up to this many.
-POLISH_LIMIT = 3_000
-# A least-squares solution of a singular system, up to this many.
-LEAST_SQUARES_LIMIT = 600
+# A game of up to this many agents counts as small.
+SMALL = 3_000
+# Up to this many agents a compiled sweep does not earn the import of numba.
+PLAIN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +52,6 @@ class FixedPoint:
     accelerated: bool
 
 
-def relative_regret(game: LinearGame, contributions: Vector) -> float:
-    """Return the largest distance from a clipped best response, relative to the largest given."""
-    apart = np.abs(game.responses_within(contributions) - contributions).max()
-    return float(apart / game.scale_of(contributions))
-
-
 def find_fixed_point(
     game: LinearGame, *, tolerance: float, deadline: Deadline, start: Vector | None = None
 ) -> FixedPoint:
@@ -67,7 +64,7 @@ def find_fixed_point(
     mover = _Mover(game, start)
     momentum: _Momentum | None = None
     sweeps, previous, slow = 0, np.inf, 0
-    factor, enough = SLOW_SMALL if game.size <= POLISH_LIMIT else SLOW
+    factor, enough = SLOW_SMALL if game.size <= SMALL else SLOW
     while not deadline.passed:
         full = sweeps % FULL_EVERY == 0
         moved = mover.sweep(full)
@@ -107,10 +104,13 @@ class _Mover:
         self.sweep = self._choose_kernel()
 
     def _choose_kernel(self) -> Callable[[bool], float]:
-        from fedaccord.equilibria.linear import kernels
-
         game, theta, idle = self.game, self.theta, self.idle
         shared = (game.own_benefits, game.requirements, game.minimums, game.limits, theta)
+        is_dense = not isinstance(game, DiscoveryGame) and not is_sparse(game.benefits)
+        if is_dense and game.size <= PLAIN:
+            return lambda full: sweep_dense(game.benefits, *shared, idle, full)
+        from fedaccord.equilibria.linear import kernels
+
         if isinstance(game, DiscoveryGame):
             rows = game.distributions
             image = self.image = np.asarray(rows.T @ theta)
@@ -126,6 +126,29 @@ class _Mover:
         """Compute Q' theta afresh, free of accumulated rounding."""
         if self.image is not None and isinstance(self.game, DiscoveryGame):
             self.image[:] = self.game.distributions.T @ self.theta
+
+
+def sweep_dense(
+    benefits: Matrix,
+    own: Vector,
+    need: Vector,
+    low: Vector,
+    high: Vector,
+    theta: Vector,
+    idle: NDArray[np.bool_],
+    full: bool,
+) -> float:
+    """Sweep with W given as a dense array; `kernels` has it compiled, for larger games."""
+    worst = 0.0
+    for i in range(need.size):
+        if idle[i] and not full:
+            continue
+        wanted = theta[i] + (need[i] - np.dot(benefits[i], theta)) / own[i]
+        new = min(max(wanted, low[i]), high[i])
+        idle[i] = wanted < low[i] - IDLE_SHARE * need[i] / own[i]
+        worst = max(worst, abs(new - theta[i]))
+        theta[i] = new
+    return worst
 
 
 class _Momentum:
@@ -217,48 +240,3 @@ class _Momentum:
         if movers.size > FEW * game.size:
             return np.asarray(rows.T @ step)
         return np.asarray(rows[movers].T @ step[movers])
-
-
-def polish(game: LinearGame, contributions: Vector) -> Vector:
-    """Solve W_SS theta_S = mu_S - W_SF theta_F exactly, S the contributors strictly inside the box.
-
-    Returns the contributions unchanged where S is large or the result is no better.
-    """
-    free = (contributions > game.minimums) & (contributions < game.limits)
-    # A contribution this small next to the largest is rounding: its agent gives nothing.
-    free &= contributions - game.minimums > 1e-9 * contributions.max()
-    inside = np.flatnonzero(free)
-    if not 0 < inside.size <= POLISH_LIMIT:
-        return contributions
-    fixed = np.where(
-        contributions - game.minimums <= game.limits - contributions, game.minimums, game.limits
-    )
-    rest = np.where(free, 0.0, fixed)
-    target = (game.requirements - game.apply(rest))[inside]
-    block = game.benefits_among(inside, inside)
-    before = relative_regret(game, contributions)
-    for correct in _corrections(inside.size):
-        # Correcting the residual, not solving afresh, keeps to the nearest solution where W_SS is
-        # singular and many would do.
-        polished = rest.copy()
-        polished[inside] = contributions[inside] + correct(
-            block, target - block @ contributions[inside]
-        )
-        polished = np.clip(polished, game.minimums, game.limits)
-        if relative_regret(game, polished) < before:
-            return polished
-    return contributions
-
-
-def _corrections(size: int) -> Iterator[Callable[[Matrix, Vector], Vector]]:
-    """Yield ways to solve for a correction: quick, then sure where W_SS may be singular."""
-
-    def solve(block: Matrix, residual: Vector) -> Vector:
-        try:
-            return np.asarray(np.linalg.solve(block, residual))
-        except np.linalg.LinAlgError:
-            return np.zeros(residual.size)
-
-    yield solve
-    if size <= LEAST_SQUARES_LIMIT:
-        yield lambda block, residual: np.asarray(np.linalg.lstsq(block, residual, rcond=1e-12)[0])

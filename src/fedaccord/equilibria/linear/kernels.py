@@ -14,9 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from fedaccord.equilibria.compiled import compile_sums
+from fedaccord.equilibria.linear import best_response
+from fedaccord.equilibria.linear.best_response import IDLE_SHARE
 
-# How much of its stand-alone need an agent at its minimum must have to spare to be left out.
-IDLE_SHARE = 0.05
+sweep_dense = compile_sums(best_response.sweep_dense)
 
 
 @compile_sums
@@ -30,21 +31,6 @@ def sweep_explicit(pointer, index, value, own, need, low, high, theta, idle, ful
         for p in range(np.uint64(pointer[i]), np.uint64(pointer[i + 1])):
             utility += value[p] * theta[np.uint64(index[p])]
         wanted = theta[i] + (need[i] - utility) / own[i]
-        new = min(max(wanted, low[i]), high[i])
-        idle[i] = wanted < low[i] - IDLE_SHARE * need[i] / own[i]
-        worst = max(worst, abs(new - theta[i]))
-        theta[i] = new
-    return worst
-
-
-@compile_sums
-def sweep_dense(benefits, own, need, low, high, theta, idle, full):  # type: ignore[no-untyped-def]
-    """Sweep with W given as a dense array."""
-    worst = 0.0
-    for i in range(need.size):
-        if idle[i] and not full:
-            continue
-        wanted = theta[i] + (need[i] - np.dot(benefits[i], theta)) / own[i]
         new = min(max(wanted, low[i]), high[i])
         idle[i] = wanted < low[i] - IDLE_SHARE * need[i] / own[i]
         worst = max(worst, abs(new - theta[i]))

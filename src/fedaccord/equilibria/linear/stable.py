@@ -19,28 +19,28 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from fedaccord._checks import Indices, Vector
-from fedaccord.equilibria.linear.best_response import (
-    FixedPoint,
-    find_fixed_point,
-    polish,
-    relative_regret,
-)
+from fedaccord._checks import Indices, Matrix, Vector
+from fedaccord.equilibria.linear.best_response import FixedPoint, find_fixed_point
 from fedaccord.equilibria.linear.optimal import is_tame, normalise
 from fedaccord.equilibria.programs import Outcome, linear_program, mixed_program
 from fedaccord.equilibria.result import Claim, Deadline, Interval, Solution, Status
 from fedaccord.errors import InputError, MissingExtraError
-from fedaccord.games.linear import DiscoveryGame, LinearGame, is_sparse
+from fedaccord.games.linear import DiscoveryGame, LinearGame, is_sparse, relative_regret
 
 # Above this size a dense factorisation takes too long to try.
 FACTOR_LIMIT = 2_000
 # The regret that games small enough to polish are brought to.
 FINE = 1e-9
+# Polishing solves a dense system among the contributors, up to this many.
+POLISH_LIMIT = 3_000
+# A least-squares solution of a singular system, up to this many.
+LEAST_SQUARES_LIMIT = 600
 # Above this size a mixed-integer program takes too long to try.
 MILP_LIMIT = 400
 
@@ -128,6 +128,51 @@ def _find_polished_point(
         if relative_regret(game, polished) < relative_regret(game, theta):
             point, theta = further, polished
     return point, theta
+
+
+def polish(game: LinearGame, contributions: Vector) -> Vector:
+    """Solve W_SS theta_S = mu_S - W_SF theta_F exactly, S the contributors strictly inside the box.
+
+    Returns the contributions unchanged where S is large or the result is no better.
+    """
+    free = (contributions > game.minimums) & (contributions < game.limits)
+    # A contribution this small next to the largest is rounding: its agent gives nothing.
+    free &= contributions - game.minimums > 1e-9 * contributions.max()
+    inside = np.flatnonzero(free)
+    if not 0 < inside.size <= POLISH_LIMIT:
+        return contributions
+    fixed = np.where(
+        contributions - game.minimums <= game.limits - contributions, game.minimums, game.limits
+    )
+    rest = np.where(free, 0.0, fixed)
+    target = (game.requirements - game.apply(rest))[inside]
+    block = game.benefits_among(inside, inside)
+    before = relative_regret(game, contributions)
+    for correct in _corrections(inside.size):
+        # Correcting the residual, not solving afresh, keeps to the nearest solution where W_SS is
+        # singular and many would do.
+        polished = rest.copy()
+        polished[inside] = contributions[inside] + correct(
+            block, target - block @ contributions[inside]
+        )
+        polished = np.clip(polished, game.minimums, game.limits)
+        if relative_regret(game, polished) < before:
+            return polished
+    return contributions
+
+
+def _corrections(size: int) -> Iterator[Callable[[Matrix, Vector], Vector]]:
+    """Yield ways to solve for a correction: quick, then sure where W_SS may be singular."""
+
+    def solve(block: Matrix, residual: Vector) -> Vector:
+        try:
+            return np.asarray(np.linalg.solve(block, residual))
+        except np.linalg.LinAlgError:
+            return np.zeros(residual.size)
+
+    yield solve
+    if size <= LEAST_SQUARES_LIMIT:
+        yield lambda block, residual: np.asarray(np.linalg.lstsq(block, residual, rcond=1e-12)[0])
 
 
 def potential_gap(game: LinearGame, theta: Vector) -> float:
