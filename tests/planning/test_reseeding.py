@@ -18,7 +18,6 @@ from fedaccord.report.plan import show_plan
 from fedaccord.report.plan_contributions import describe_contributions
 from fedaccord.report.plan_page import plan_page
 
-
 NETWORK = Path(__file__).parents[2] / "docs/how-to/network/pilots.csv"
 
 

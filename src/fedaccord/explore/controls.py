@@ -183,4 +183,4 @@ class Adjuster:
         if answer is not None:
             now = float(answer.put(state)[answer.changed.numbers.index(agent)])
             free = state.put_number("give", agent, None)
-            self.visit.step(free.put_number("lock", agent, round(now, 6) if locked else None))
+            self.visit.step(free.put_number("lock", agent, now if locked else None))

@@ -10,6 +10,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.check import Answer, Check
 from fedaccord.planning.proposals import SMALL, Proposal
+from fedaccord.planning.result import Outcome
 from fedaccord.planning.what_if import Scenario, has_chances
 from fedaccord.report.games import has_costs, list_needs
 from fedaccord.report.games_chances import describe_average
@@ -143,8 +144,9 @@ def describe_moves(opened: Proposal | None, proposal: Proposal, given: Vector) -
     proposal: the plan now.
     given: what each agent gives now.
     """
-    planned = proposal.start
-    if proposal.find_carried(planned) is not None and has_chances(proposal.changed.basis):
+    planned, basis = proposal.start, proposal.changed.basis
+    sure = proposal.plan is not None and proposal.plan.outcome is Outcome.PLANNED
+    if sure and has_chances(basis) and proposal.find_carried(planned) is not None:
         yield CARRIED
     if opened is None or opened.contributions is None or proposal.contributions is None:
         return
