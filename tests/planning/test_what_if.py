@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fedaccord import LinearGame, check, fit_curves, make_plan, solve_stable
 from fedaccord.errors import InputError
 from fedaccord.measurement.pilots import PilotTable
-from fedaccord.planning.members import _match_names, change_members
+from fedaccord.planning.members import _match_names
 from fedaccord.planning.what_if import (
     Changed,
     Scenario,
@@ -91,7 +91,7 @@ def test_what_cannot_be_is_refused(scenario):
 
 
 def test_an_agent_that_left_counts_for_nothing_in_pilots(measurement):
-    changed = change_members(measurement, Scenario(left=(1,)))
+    changed = apply_scenario(measurement, Scenario(left=(1,)))
     assert (changed.names, changed.numbers) == (("Harbour", "Mill"), (0, 2))
     plan = make_plan(changed.basis)
     assert plan.everyone.value >= 0.95 and plan.contributions.min() > 0
@@ -104,11 +104,11 @@ def test_an_agent_that_left_counts_for_nothing_in_pilots(measurement):
 
 
 def test_an_agent_that_is_not_there_cannot_leave(measurement):
-    assert change_members(measurement, Scenario(left=(99,))).numbers == (0, 1, 2)
+    assert apply_scenario(measurement, Scenario(left=(99,))).numbers == (0, 1, 2)
 
 
 def test_an_agent_joins_pilots_with_the_curve_of_another(measurement):
-    changed = change_members(measurement, Scenario(like=(1,)))
+    changed = apply_scenario(measurement, Scenario(like=(1,)))
     assert changed.names == ("Harbour", "Hill", "Mill", "Hill 2")
     assert (changed.basis.curves[3] == measurement.curves[1]).all()
     assert changed.basis.game.chances.benefits.shape[1:] == (4, 4)

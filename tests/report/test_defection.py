@@ -13,7 +13,8 @@ from fedaccord.federation.config.sections import AuditOptions
 from fedaccord.federation.defection.curves import DefectionAudit, sum_up
 from fedaccord.federation.runs.store import Outcome
 from fedaccord.report import defection
-from fedaccord.report.defection import audit_page, plot_defection
+from fedaccord.report.defection import plot_defection
+from fedaccord.report.defection_page import audit_page
 from fedaccord.report.defection_verdicts import choose_tone, describe_audit, find_least_level
 from fedaccord.report.model import Mark, Picture, Table
 

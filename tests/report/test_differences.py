@@ -6,8 +6,8 @@ from reading import cells, parts, shown, texts
 from training_results import audit, lenient, strict, two_algorithms
 
 from fedaccord.federation.defection.intervals import Difference
-from fedaccord.report.defection import audit_page, show_audit
-from fedaccord.report.differences import compare_with_first, compare_with_full
+from fedaccord.report.defection import compare_with_first, compare_with_full, show_audit
+from fedaccord.report.defection_page import audit_page
 from fedaccord.report.model import Table
 
 

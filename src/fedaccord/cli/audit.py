@@ -97,7 +97,8 @@ def audit_defection(
             store=store,
             progress=lambda now: show(news.note(now)),
         )
-    from fedaccord.report.defection import audit_page, show_audit
+    from fedaccord.report.defection import show_audit
+    from fedaccord.report.defection_page import audit_page
 
     present(
         record=found.to_dict,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from fedaccord._checks import TIDY, Vector, round_bounds
+from fedaccord._checks import TIDY, Vector, round_bounds, round_wide_bounds
 from fedaccord.equilibria.dynamics import Ending, best_response_dynamics
 from fedaccord.equilibria.result import SolvedGame
 from fedaccord.games.base import Game
@@ -33,6 +33,18 @@ def round_up(given: Vector) -> Vector:
     return np.asarray(np.ceil(np.minimum(given - TIDY, given * (1 - TIDY / 1e3))) + 0.0)
 
 
+def round_box(game: LinearGame) -> LinearGame:
+    """Return the game over the reals, with limits and minimums in whole samples.
+
+    An agent that is held to a part of a sample, between two whole numbers, keeps its bounds.
+    """
+    minimums, limits = round_wide_bounds(game.minimums, game.limits)
+    changed = (limits != game.limits).any() or (minimums != game.minimums).any()
+    if not changed and not game.is_integer:
+        return game
+    return game.replace(limits=limits, minimums=minimums, strategies="real")
+
+
 def round_plan(game: LinearGame, given: Vector) -> Vector:
     """Return a plan in whole samples: rounded up, then nobody gives one more than it needs.
 
@@ -54,6 +66,15 @@ def round_equilibrium(game: LinearGame, given: Vector) -> Vector:
     given: an equilibrium.
     """
     return _settle(game, np.minimum(np.maximum(round_up(given), game.minimums), game.limits))
+
+
+def is_whole_equilibrium(game: LinearGame, given: Vector) -> bool:
+    """Return whether no agent could give even one sample less, or needs one more."""
+    if game.size > MOST_SETTLED or not has_whole_bounds(game):
+        return False
+    integer = game.replace(strategies="integer")
+    wanted = np.maximum(integer.best_responses(given), integer.minimums)
+    return bool((wanted == given).all())
 
 
 def solve_whole(game: Game, *, concepts: Collection[str], time_limit: float) -> SolvedGame:

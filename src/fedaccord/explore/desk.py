@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,11 @@ from fedaccord.explore.state import State
 from fedaccord.games.base import Game
 from fedaccord.games.linear import LinearGame
 from fedaccord.measurement.fit import Measurement
-from fedaccord.planning.members import change_members, describe_joined
+from fedaccord.planning.members import describe_joined
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.proposals import Proposal, follow, keep_data, propose, propose_planned
 from fedaccord.planning.result import Plan
-from fedaccord.planning.what_if import Basis, Changed, apply_scenario, has_chances, name_agents
+from fedaccord.planning.what_if import Basis, apply_scenario, has_chances, name_agents
 from fedaccord.wording import Words
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Desk:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         # By what decides them: a slider that moves a contribution solves nothing again.
-        self.change = lru_cache(KEPT)(self._change)
+        self.change = lru_cache(KEPT)(partial(apply_scenario, subject.basis))
         self.plan = lru_cache(KEPT)(self._plan)
         self.share = lru_cache(KEPT)(self._share)
         self.follow = lru_cache(1)(self._follow)
@@ -121,12 +121,6 @@ class Desk:
         """Solve a small game without haste, so that what is compiled on first use is there."""
         with self._busy:
             solve_all(LinearGame([[1.0, 0.5], [0.4, 1.0]], [2.0, 2.0]))
-
-    def _change(self, problem: State) -> Changed:
-        basis = self.subject.basis
-        if isinstance(basis, Measurement) and (problem.left or problem.like):
-            return change_members(basis, problem)
-        return apply_scenario(basis, problem)
 
     def _plan(self, problem: State) -> Plan:
         """Return the plan of a linear or measured subject, as `fedaccord plan` makes it."""

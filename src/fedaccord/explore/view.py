@@ -19,6 +19,7 @@ from fedaccord.report import proposals
 from fedaccord.report.html import parts_html
 from fedaccord.report.kept import NEEDS
 from fedaccord.report.model import Part
+from fedaccord.report.plan_alternatives import explain_no_plan
 from fedaccord.report.plan_contributions import describe_contributions, list_contributions
 from fedaccord.report.proposal_offers import list_offers
 from fedaccord.report.proposal_sides import compare_proposals, name_sides
@@ -42,7 +43,7 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> proposals.View:
         fault = answer.said or (verdicts.say_fault(error).text,)
         said = verdicts.Verdict.of(fault, "bad")
         verdict, folds = verdicts.fold_verdict(said, answer.changed.every)
-        lacks, offers = plans.explain_no_plan(answer.plan), list_offers(answer, None, state)
+        lacks, offers = explain_no_plan(answer.plan, "page"), list_offers(answer, None, state)
         return proposals.View(verdict, "", (), tuple(lacks), folds, tuple(offers))
     moved = state.problem != State() and state.concept == "stable"
     opened, paid = desk.known(State()) if moved else None, desk.find_payments(answer, state)

@@ -12,7 +12,7 @@ import numpy as np
 from fedaccord._checks import Vector, frozen
 from fedaccord.check.decide import find_envy
 from fedaccord.equilibria.result import Interval, Solution, Status
-from fedaccord.equilibria.whole import round_equilibrium
+from fedaccord.equilibria.whole import is_whole_equilibrium, round_box, round_equilibrium
 from fedaccord.errors import InputError
 from fedaccord.games.chances import Judged
 from fedaccord.games.linear import LinearGame
@@ -35,8 +35,6 @@ from fedaccord.planning.selection import (
     find_equilibria,
     find_optimal_totals,
     follow_equilibria,
-    is_whole_equilibrium,
-    round_box,
 )
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linprog
 
-from fedaccord._checks import Indices, Matrix, Vector, frozen, round_wide_bounds
+from fedaccord._checks import Indices, Matrix, Vector, frozen
 from fedaccord.equilibria.result import Deadline, Solution, Status
-from fedaccord.equilibria.whole import MOST_SETTLED, has_whole_bounds
 from fedaccord.games.linear import LinearGame, relative_regret
 
 # Up to this many agents every set of contributors is tried: 4,096 of them.
@@ -307,27 +306,3 @@ def find_optimal_totals(
         if found.status == 0:
             totals[b] = unit * float(found.fun or 0.0)
     return totals
-
-
-# Whole samples.
-
-
-def round_box(game: LinearGame) -> LinearGame:
-    """Return the game over the reals, with limits and minimums in whole samples.
-
-    An agent that is held to a part of a sample, between two whole numbers, keeps its bounds.
-    """
-    minimums, limits = round_wide_bounds(game.minimums, game.limits)
-    changed = (limits != game.limits).any() or (minimums != game.minimums).any()
-    if not changed and not game.is_integer:
-        return game
-    return game.replace(limits=limits, minimums=minimums, strategies="real")
-
-
-def is_whole_equilibrium(game: LinearGame, given: Vector) -> bool:
-    """Return whether no agent could give even one sample less, or needs one more."""
-    if game.size > MOST_SETTLED or not has_whole_bounds(game):
-        return False
-    integer = game.replace(strategies="integer")
-    wanted = np.maximum(integer.best_responses(given), integer.minimums)
-    return bool((wanted == given).all())

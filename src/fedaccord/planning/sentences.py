@@ -182,10 +182,10 @@ def describe_defection(plan: Plan) -> str:
         f"{who} reaches its goal with probability {format_uncertain(chance)}{mean}. With its whole "
         f"contribution, the probability is {format_uncertain(full)}."
     )
-    return " ".join(filter(None, (said, _warn_of_defection(plan))))
+    return " ".join(filter(None, (said, warn_of_defection(plan))))
 
 
-def _warn_of_defection(plan: Plan) -> str:
+def warn_of_defection(plan: Plan) -> str:
     """Return that a contributor that gives less than the plan asks probably loses little."""
     level = min(plan.cuts, default=0.0)
     giving = np.asarray(plan.contributions) > 0
@@ -203,7 +203,7 @@ def list_warnings(plan: Plan) -> list[str]:
     First that the plan hardly deters agents from giving less, if so. Then the doubts of the plan;
     what the verdict says of a goal that is out of reach is not said again.
     """
-    beware = _warn_of_defection(plan) if plan.outcome is Outcome.PLANNED else ""
+    beware = warn_of_defection(plan) if plan.outcome is Outcome.PLANNED else ""
     known = {one.agent for one in plan.unreachable}
     said = ("saturation-below-goal", "extrapolation")
     doubts = (one.sentence for one in plan.doubts if one.agent not in known or one.kind not in said)

@@ -9,14 +9,14 @@ from typing import TypeAlias
 import numpy as np
 
 from fedaccord._checks import TIDY, Vector, round_bounds
-from fedaccord.equilibria.whole import has_whole_samples, round_up
+from fedaccord.equilibria.whole import has_whole_samples, round_box, round_up
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
 from fedaccord.games.goals import GoalsGame
 from fedaccord.games.linear import LinearGame
 from fedaccord.games.measured import MeasuredGame
 from fedaccord.measurement.fit import Measurement
-from fedaccord.planning.selection import continue_equilibria, round_box
+from fedaccord.planning.selection import continue_equilibria
 
 Basis: TypeAlias = Measurement | Game
 # Numbers of some agents, by the agent's place in the file.
@@ -140,11 +140,13 @@ class Changed:
 def apply_scenario(basis: Basis, scenario: Scenario) -> Changed:
     """Return a game, or what pilots measured, with changes; or raise an InputError.
 
-    Where there are pilots, `members.change_members` changes who takes part.
-
     basis: as it is.
-    scenario: the changes; those of a measurement have no agents that join or leave.
+    scenario: the changes.
     """
+    if isinstance(basis, Measurement) and (scenario.left or scenario.like):
+        from fedaccord.planning.members import change_members
+
+        return change_members(basis, scenario)
     names = name_agents(basis)
     changed = _apply(basis, names, scenario)
     every = tuple(name_joined(names, scenario.like))
@@ -155,10 +157,9 @@ def apply_scenario(basis: Basis, scenario: Scenario) -> Changed:
 
 
 def _apply(basis: Basis, names: Sequence[str], scenario: Scenario) -> Changed:
-    present = list_present(len(names), scenario)
     if isinstance(basis, Measurement):
-        return Changed(_change_measurement(basis, scenario), tuple(present))
-    game = basis
+        return Changed(_change_measurement(basis, scenario), tuple(range(len(names))))
+    present, game = list_present(len(names), scenario), basis
     if scenario.like or scenario.left:
         every = name_joined(names, scenario.like)
         order = [n if n < len(names) else scenario.like[n - len(names)] for n in present]

@@ -4,8 +4,8 @@ from .catalog import catalog_page as catalog_page
 from .check_figures import plot_envy as plot_envy
 from .check_figures import plot_spare as plot_spare
 from .coalitions import coalitions_page as coalitions_page
-from .defection import audit_page as audit_page
 from .defection import plot_defection as plot_defection
+from .defection_page import audit_page as audit_page
 from .drawing import picture_of as picture_of
 from .drawing import plot_chart as plot_chart
 from .frontier import frontier_page as frontier_page

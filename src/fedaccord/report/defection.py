@@ -1,46 +1,31 @@
-"""An audit of defection: can an agent give less? For a terminal, and as a page with a figure."""
+"""An audit of defection: can an agent give less? Its tables and sentences, and its figure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from fedaccord.report import differences
 from fedaccord.report.defection_verdicts import (
     HALF,
-    CutVerdict,
     Word,
     answer_share,
-    choose_tone,
-    describe_audit,
-    find_levels,
     find_spoken_level,
     find_spoken_share,
-    judge_cut,
-    list_doubts,
-    list_shares,
     name_part,
-    sum_up_cuts,
 )
 from fedaccord.report.model import (
     FEW,
     MANY,
     Cell,
-    Listing,
     Mark,
-    Page,
-    Part,
-    Section,
     Table,
     Tone,
     list_run_facts,
 )
 from fedaccord.report.terminal import NO_BREAK, shorten_name
 from fedaccord.wording import (
-    capitalize_first,
     count,
     format_duration,
     format_goal,
@@ -48,7 +33,6 @@ from fedaccord.wording import (
     format_level,
     format_mean,
     format_percent,
-    format_settings,
 )
 
 if TYPE_CHECKING:
@@ -60,27 +44,10 @@ if TYPE_CHECKING:
         DefectionLevel,
         Satisfaction,
     )
-    from fedaccord.federation.defection.intervals import Proportion
+    from fedaccord.federation.defection.intervals import Difference, Proportion
     from fedaccord.frontier.result import Frontier
 
 
-PROTOCOLS = {
-    "P1": (
-        "Protocol P1, as in the paper: the federation trains many times. Each time one agent, the "
-        "defector, gives only a part of its data (the level), and the others give all of theirs. "
-        "This shows whether an agent can give less to this algorithm and still reach its goal."
-    ),
-    "P2": (
-        "Protocol P2, the test of a plan: the plan asks each agent for a number of samples. The "
-        "federation trains many times. Each time one agent, the defector, gives only a part of "
-        "what the plan asks of it (the level), and the others give all of it. This shows whether "
-        "the plan is stable."
-    ),
-}
-PAIRED = (
-    "All runs of one trial have the same samples and the same seed, so they differ only in what "
-    "the defector gives."
-)
 SATISFIED = (
     "An agent reaches its goal if the final model is as accurate as the agent wants, on the "
     "agent's own validation samples. A model that was good enough earlier in training does not "
@@ -90,24 +57,6 @@ SCORED = (
     "An agent reaches its goal if the final model is as accurate as the agent wants, on {} of the "
     "agent's own kind. No agent trains or validates on them, and no algorithm sees them. With "
     "this many samples, chance in measuring hardly matters."
-)
-INTERVALS = (
-    "Legend: 0.80 [0.58, 0.92] is a share of runs with its 95 % interval, in which the true share "
-    "lies. The interval allows for the fact that runs of one trial are alike. A dash stands where "
-    "there is nothing to count."
-)
-SEQUENTIAL = (
-    " A level stopped as soon as its interval was narrow enough. The intervals are those of "
-    "confidence sequences: with probability 95 %, every look's interval holds the true share."
-)
-CONTRIBUTORS = (
-    "The plan asks nothing of some agents. They cannot give less, so they are not among the "
-    "contributors."
-)
-OTHERS = "How often all the others reach their goals, by what the defector gives"
-DILUTED = (
-    "Agents that the plan asks for nothing count in this table as defectors too. So a contributor "
-    "that defects does more harm than this table shows."
 )
 
 
@@ -129,17 +78,17 @@ def _format_unbroken(share: Proportion) -> str:
 def show_audit(audit: DefectionAudit) -> Iterator[str | Table]:
     """Return what a terminal shows: what the numbers are, the curves, and what they come to."""
     yield from explain_shares(audit)
-    yield _list_answers(audit)
+    yield list_answers(audit)
     table = list_levels(audit)
     yield replace(table, columns=(table.columns[0], *map(shorten_name, table.columns[1:])))
-    if (compared := differences.compare_with_first(audit)) is not None:
+    if (compared := compare_with_first(audit)) is not None:
         yield replace(compared, columns=tuple(map(shorten_name, compared.columns)))
-    yield from _show_tactics(audit)
+    yield from show_tactics(audit)
     yield from (_list_agents_across(audit, curve) for curve in audit.curves)
     yield from compare_levels(audit)
 
 
-def _show_tactics(audit: DefectionAudit) -> Iterator[str | Table]:
+def show_tactics(audit: DefectionAudit) -> Iterator[str | Table]:
     """Return what defectors do beyond giving less, and what comes of it; nothing for no more."""
     if audit.tactics:
         from fedaccord.report.tactics import describe_tactics, show_going_on
@@ -184,7 +133,7 @@ def explain_goal(found: DefectionAudit | Frontier) -> str:
 # The three questions.
 
 
-def _list_answers(audit: DefectionAudit) -> Table:
+def list_answers(audit: DefectionAudit) -> Table:
     """List the three questions of an audit, with an answer for each algorithm."""
     curves = audit.curves
     level = find_spoken_level(curves[0]).level
@@ -228,7 +177,7 @@ def _mark_answer(share: Proportion, yes: Tone) -> Cell:
     return Mark(f"{word}, {_format_unbroken(share)}", tones.get(word, "unsure"))
 
 
-def _list_both(audit: DefectionAudit) -> Table:
+def list_both(audit: DefectionAudit) -> Table:
     """List the shares on further samples and on validation samples next to each other."""
     cases = []
     for curve in audit.curves:
@@ -272,12 +221,18 @@ def list_levels(audit: DefectionAudit) -> Table:
     if any(curve.diverged for curve in curves):
         footer.append(("runs that diverged", *(f"{curve.diverged:,}" for curve in curves)))
     caption = f"How often a defector still reaches its goal, {describe_judging(audit)}"
-    return replace(_list_by_level(audit, caption, audit.defector_share), footer=tuple(footer))
+    return replace(list_by_level(audit, caption, audit.defector_share), footer=tuple(footer))
 
 
-def _list_by_level(
+def list_by_level(
     audit: DefectionAudit, caption: str, share: Callable[[Satisfaction], Proportion]
 ) -> Table:
+    """List a share by level, with a column for each algorithm.
+
+    audit: the audit.
+    caption: of the table.
+    share: of what came of a level.
+    """
     rows = [
         (
             format_level(point.level),
@@ -310,6 +265,58 @@ def _list_agents_across(audit: DefectionAudit, curve: DefectionCurve) -> Table:
         rows.append((format_level(point.level), *own, format_share(found.others) if cuts else "-"))
     heads = (f"{shorten_name(curve.algorithm)}, gives", *map(shorten_name, shown))
     return Table("", (*heads, "all the others\nreach theirs"), tuple(rows))
+
+
+# Differences between algorithms and between levels.
+
+
+def _format_gap(found: Difference | None) -> str:
+    if found is None or not found.trials:
+        return "-"
+    # As many digits as tell an end that is not 0 from 0.
+    ends = [abs(end) for end in (found.low, found.high) if end]
+    digits = next((n for n in (2, 3, 4) if all(round(end, n) for end in ends)), 4)
+    text = format_interval(found.value, found.low, found.high, f"{{:+.{digits}f}}".format)
+    zero = f"{0:.{digits}f}"
+    text = re.sub(rf"[+-]({re.escape(zero)})(?![0-9])", r"\1", text)
+    return text.replace("-", "−").replace(", ", f",{NO_BREAK}")
+
+
+def compare_with_first(audit: DefectionAudit) -> Table | None:
+    """List how much more often a defector reaches its goal than under the first algorithm.
+
+    None where there is one algorithm, or a result from before differences were counted.
+    """
+    first, *others = audit.curves
+    if not any(first.algorithm in point.from_others for c in others for point in c.levels):
+        return None
+    rows = [
+        (
+            format_level(point.level),
+            *(_format_gap(c.at(point.level).from_others.get(first.algorithm)) for c in others),
+        )
+        for point in first.levels
+    ]
+    return Table(
+        f"How much more often a defector reaches its goal than under {first.algorithm}",
+        (f"compared with {first.algorithm}", *(curve.algorithm for curve in others)),
+        tuple(rows),
+    )
+
+
+def compare_with_full(audit: DefectionAudit) -> Table | None:
+    """List how much more often a defector reaches its goal than at full contribution.
+
+    None where only full contribution was tried, or in a result of before this was counted.
+    """
+    levels = [p.level for p in audit.curves[0].levels if p.from_full is not None]
+    rows = [
+        (format_level(level), *(_format_gap(c.at(level).from_full) for c in audit.curves))
+        for level in levels
+    ]
+    heads = (curve.algorithm for curve in audit.curves)
+    caption = "How much more often a defector reaches its goal than at 100 %"
+    return Table(caption, ("compared with 100 %", *heads), tuple(rows)) if rows else None
 
 
 def compare_levels(audit: DefectionAudit) -> Iterator[str]:
@@ -365,163 +372,6 @@ def _describe_harm(point: DefectionLevel, whole: DefectionLevel) -> str:
     return (
         f" If it defects, all the others reach their goals in {now} of runs, instead of "
         f"{format_percent(before.p)}."
-    )
-
-
-# The order of agents where they are many; levels, at most 1, are added.
-ORDER: dict[Word, float] = {"yes": 0.0, "not clear": 2.0, "no": 4.0, "not tried": 6.0}
-
-
-# The page.
-
-
-def audit_page(found: DefectionAudit, *, command: str = "") -> Page:
-    """Make a page of an audit of defection.
-
-    found: the audit.
-    command: what was typed.
-    """
-    asked = " than the plan asks" if found.protocol == "P2" else ""
-    stops = "" if found.width is None else f", fewer once an interval is {found.width:g} narrow"
-    idle = [CONTRIBUTORS] if any(0 in curve.contributions for curve in found.curves) else []
-    reached = f"{explain_goal(found)} {_compare_by_then(found)}".strip()
-    legend = INTERVALS + ("" if found.width is None else SEQUENTIAL)
-    return Page(
-        title=f"Can an agent give less{asked} and still reach its goal?",
-        verdict=describe_audit(found),
-        tone=choose_tone(found),
-        sections=(
-            Section("The answer in three questions", tuple(_show_answers(found))),
-            Section("What a defector gets", tuple(_show_curves(found))),
-            Section("Which agents can give less", tuple(_show_agents(found))),
-            Section(
-                "How to read this",
-                (PROTOCOLS[found.protocol], reached, PAIRED, legend, *idle),
-            ),
-        ),
-        facts=(
-            ("Audit", f"protocol {found.protocol}; {describe_trials(found, stops)}"),
-            ("Judged", describe_judging(found).removeprefix("judged ")),
-            *((curve.algorithm, format_settings(curve.settings)) for curve in found.curves),
-            *list_training_facts(found),
-        ),
-        command=command,
-    )
-
-
-def _show_answers(found: DefectionAudit) -> Iterator[Part]:
-    yield _list_answers(found)
-    level = find_spoken_level(found.curves[0]).level
-    who = (
-        f"A defector is {found.describe_defector()} that gives {format_level(level)} of "
-        f"{name_part(found)}. That is enough if the defector reaches its goal. "
-    )
-    yield (who if level < 1 else "") + (
-        "Yes: in more than half of the runs, and the whole 95 % interval says so. No: in less than "
-        "half. Not clear: the interval includes a half."
-    )
-    if doubts := tuple(list_doubts(found)):
-        yield Listing(doubts)
-
-
-def _show_curves(found: DefectionAudit) -> Iterator[Part]:
-    from fedaccord.federation.defection.chart import defection_chart
-    from fedaccord.report.drawing import MANY_LINES, picture_of
-
-    yield " ".join(explain_shares(found))
-    chart = defection_chart(found)
-    note = "Bars: 95 % intervals."
-    if any(line.of for line in chart.lines):
-        note += " Dashed line: the agent for which defection fails most often."
-    # Of too many lines to tell apart, neither is drawn.
-    note = note if len(chart.lines) <= MANY_LINES else ""
-    yield replace(picture_of(chart), draw=lambda ax: plot_defection(found, ax), note=note)
-    yield list_levels(found)
-    if len(found.clients) > 1:
-        yield _list_by_level(found, OTHERS, lambda satisfied: satisfied.others)
-        if any(0 in curve.contributions for curve in found.curves):
-            yield DILUTED
-    tables = differences.compare_with_first(found), differences.compare_with_full(found)
-    if compared := [table for table in tables if table is not None]:
-        yield from compared
-        yield differences.EXPLAINED if found.width is None else differences.SEQUENTIAL
-    yield from _show_tactics(found)
-    yield Listing(tuple(compare_levels(found)))
-    if found.scored_on is not None:
-        yield _list_both(found)
-
-
-def _show_agents(found: DefectionAudit) -> Iterator[Part]:
-    yield (
-        "A level is enough for an agent if there, and at every higher level tried, the agent "
-        "reaches its goal in at least half of the runs in which it is the defector. Levels between "
-        "those tried are not known."
-    )
-    for curve in found.curves:
-        said = "The plan asks nothing of any agent."
-        if any(curve.contributions):
-            said = capitalize_first(sum_up_cuts(found, curve)[1])
-            highest = max((point.level for point in curve.levels if point.level < 1), default=1.0)
-            less, not_less = (find_levels(found, curve, word) for word in ("yes", "no"))
-            if highest < 1 and not less and not_less:
-                said += f"; levels between {100 * highest:g} and 100 % were not tried"
-            worst = curve.find_worst_off()
-            said += f". Defection fails most often for {worst}." if worst else "."
-        yield Section(curve.algorithm, (said, _list_agents_down(found, curve)))
-
-
-def _list_agents_down(found: DefectionAudit, curve: DefectionCurve) -> Table:
-    """List an algorithm's curve, an agent a row; of many, those that can give least first."""
-    rows = []
-    for agent, asked, goal in zip(
-        found.clients, curve.contributions, found.requirements, strict=True
-    ):
-        # In per cent, where the agent could be the defector.
-        shares = [
-            round(100 * share.p) if share.trials and (asked or point.level == 1) else None
-            for point in curve.levels
-            for share in [point.judged.clients[agent]]
-        ]
-        rows.append((agent, goal, asked, *shares, _mark_cut(judge_cut(curve, agent), asked)))
-    if len(rows) > MANY:
-        verdicts = [judge_cut(curve, agent) for agent in found.clients]
-        ranks = [ORDER[verdict.word] + (verdict.level or 0) for verdict in verdicts]
-        rows = [rows[i] for i in np.argsort(ranks, kind="stable").tolist()]
-    levels = (format_level(point.level).replace(" ", NO_BREAK) for point in curve.levels)
-    asked_head = "samples in the plan" if found.protocol == "P2" else "samples it has"
-    return Table(
-        caption=f"{curve.algorithm}: per cent of runs in which an agent reaches its goal as the "
-        f"defector, by what it gives, {describe_judging(found)}",
-        columns=("agent", "goal", asked_head, *levels, "can give less"),
-        rows=tuple(rows),
-    )
-
-
-def _mark_cut(verdict: CutVerdict, asked: int) -> Cell:
-    if not asked:
-        return "not asked to give"
-    if verdict.word == "not tried":
-        return None
-    tone: Tone
-    if verdict.word == "yes":
-        said, tone = f"yes, {format_level(verdict.level or 1)} is enough", "bad"
-    elif verdict.word == "no":
-        said, tone = f"no, {format_level(verdict.level or 1)} is not enough", "good"
-    else:
-        return Mark(f"not clear: {verdict.why}", "unsure")
-    return Mark(said, tone) if verdict.sure else Mark(f"{said}, not certain", "unsure")
-
-
-def _compare_by_then(found: DefectionAudit) -> str:
-    """Return what the shares would be if reaching the goal at any evaluation counted."""
-    curves = [curve for curve in found.curves if find_spoken_share(found, curve).trials]
-    if not curves:
-        return ""
-    point = find_spoken_level(curves[0])
-    shares = [found.defector_share(find_spoken_level(curve).by_then).p for curve in curves]
-    return (
-        "If reaching the goal at any evaluation on validation samples counted, a defector at "
-        f"{format_level(point.level)} would reach it in {list_shares(curves, shares)}."
     )
 
 

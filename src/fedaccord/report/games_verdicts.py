@@ -398,9 +398,11 @@ def _repeats_verb(found: Check) -> bool:
 
 def _shorten_cuts(found: Check, said: list[str]) -> Iterator[str]:
     """Return the shorter lists of those who could give less, each of which ends with a verb."""
-    named = min(len(said), NAMES) if _repeats_verb(found) else 1
-    for few in range(1, named + 1):
+    named = NAMES if _repeats_verb(found) else 1
+    for few in range(1, min(len(said), named + 1)):
         yield ", ".join(said[:few])
+    if len(said) <= named:
+        yield join_with_and(said)
 
 
 def answer_questions(found: Check) -> Iterator[tuple[str, Mark, str]]:

@@ -9,11 +9,7 @@ from fedaccord.planning.sentences import find_carried, list_warnings
 from fedaccord.report.model import FEW, Mark, Table, Tone, mark_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
-    introduce_changes,
-    introduce_together,
-    list_changes,
-    list_reach,
-    list_together,
+    explain_no_plan,
     list_tradeoffs,
 )
 from fedaccord.report.plan_contributions import (
@@ -45,7 +41,9 @@ def show_plan(plan: Plan) -> Iterator[str | Mark | Table]:
     yield from mark_doubts(doubts[:DOUBTS])
     if len(doubts) > DOUBTS:
         yield Mark(f"And {len(doubts) - DOUBTS} more doubts; --json lists them.", "unsure")
-    yield from _show_contributions(plan) if plan.contributions is not None else _show_none(plan)
+    yield from explain_no_plan(plan, "terminal")
+    if plan.contributions is not None:
+        yield from _show_contributions(plan)
     if plan.solutions:
         yield (
             "Without a safety margin, agents reach their goals only on average:"
@@ -60,17 +58,6 @@ def list_doubts(plan: Plan) -> tuple[str, ...]:
     """Return what is doubted, in sentences that the verdict does not have already."""
     verdict = plan.verdict
     return tuple(sentence for sentence in list_warnings(plan) if sentence not in verdict)
-
-
-def _show_none(plan: Plan) -> Iterator[str | Mark | Table]:
-    if plan.unreachable:
-        yield list_reach(plan).table("terminal")
-    if plan.changes:
-        yield introduce_changes(plan)
-        yield list_changes(plan).table("terminal")
-    if plan.together is not None:
-        yield introduce_together(plan)
-        yield list_together(plan).table("terminal")
 
 
 def _show_contributions(plan: Plan) -> Iterator[str | Mark | Table]:

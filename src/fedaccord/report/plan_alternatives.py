@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import find_lowered, write_change, write_requested
-from fedaccord.report.model import MANY, Cell, Column, Mark, Records
+from fedaccord.report.model import MANY, Cell, Column, Mark, Place, Records, Table
 from fedaccord.report.plan_contributions import (
     ENDS,
     ROWS,
@@ -157,6 +158,24 @@ def _describe_choice(plan: Plan, *, hint: bool) -> str:
 
 def _at_margins(plan: Plan) -> str:
     return " with these safety margins" if plan.z > 0 else ""
+
+
+def explain_no_plan(plan: Plan | None, place: Place) -> Iterator[str | Table]:
+    """Return what stands in the way of a plan, and what would make one possible, if there is none.
+
+    plan: what was planned; None where nothing is known of what stands in the way.
+    place: where it is shown.
+    """
+    if plan is None or plan.contributions is not None:
+        return
+    if plan.unreachable:
+        yield list_reach(plan).table(place)
+    if plan.changes:
+        yield introduce_changes(plan)
+        yield list_changes(plan).table(place)
+    if plan.together is not None:
+        yield introduce_together(plan)
+        yield list_together(plan).table(place)
 
 
 def list_reach(plan: Plan) -> Records:

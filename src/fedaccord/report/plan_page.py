@@ -38,11 +38,7 @@ from fedaccord.report.overlap import picture_overlap
 from fedaccord.report.plan import DOUBTS, TONES, list_doubts
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
-    introduce_changes,
-    introduce_together,
-    list_changes,
-    list_reach,
-    list_together,
+    explain_no_plan,
     list_tradeoffs,
     mean_cut,
 )
@@ -181,13 +177,9 @@ def _reach_section(plan: Plan) -> Section | None:
             "The table has the accuracy that each agent would reach if all agents gave as much as "
             "they can, with its 95 % interval. No plan reaches a goal above that."
         )
-        parts.append(list_reach(plan).table("page"))
     elif plan.reason:
         parts.append(plan.reason)
-    if plan.changes:
-        parts += [introduce_changes(plan), list_changes(plan).table("page")]
-    if plan.together is not None:
-        parts += [introduce_together(plan), list_together(plan).table("page")]
+    parts += explain_no_plan(plan, "page")
     return Section("What stands in the way", tuple(parts)) if parts else None
 
 

@@ -15,11 +15,7 @@ from fedaccord.report.games_verdicts import describe_proofs
 from fedaccord.report.model import Listing, Mark, Page, Part, Picture, Section
 from fedaccord.report.plan_alternatives import (
     describe_tradeoffs,
-    introduce_changes,
-    introduce_together,
-    list_changes,
-    list_reach,
-    list_together,
+    explain_no_plan,
     list_tradeoffs,
 )
 from fedaccord.report.plan_contributions import describe_falls, list_certainties
@@ -52,23 +48,9 @@ REPEAT = (
 TARGET = "The target of an agent is its goal plus its safety margin."
 
 
-def explain_no_plan(plan: Plan | None) -> Iterator[Part]:
-    """Return what stands in the way of a plan, and what would make one possible."""
-    if plan is None or plan.contributions is not None:
-        return
-    if plan.unreachable:
-        yield list_reach(plan).table("page")
-    if plan.changes:
-        yield introduce_changes(plan)
-        yield list_changes(plan).table("page")
-    if plan.together is not None:
-        yield introduce_together(plan)
-        yield list_together(plan).table("page")
-
-
 def explain_choice(plan: Plan) -> Iterator[Part]:
     """Return the stable plans to choose from; what stands in the way where there is none."""
-    yield from explain_no_plan(plan)
+    yield from explain_no_plan(plan, "page")
     if plan.tradeoffs:
         yield describe_tradeoffs(plan, hint=False)
         yield list_tradeoffs(plan).table("page")

@@ -19,7 +19,7 @@ from fedaccord.check.sentences import (
 )
 from fedaccord.games.chances import Prospects
 from fedaccord.planning.proposals import SMALL, Proposal
-from fedaccord.planning.sentences import describe_defection
+from fedaccord.planning.sentences import describe_defection, warn_of_defection
 from fedaccord.planning.what_if import Scenario
 from fedaccord.report.games_chances import describe_chances, judge_tone
 from fedaccord.report.games_verdicts import Sentence, judge_plan, tell_envy
@@ -105,8 +105,9 @@ def list_warnings(proposal: Proposal, found: Check) -> tuple[list[str], list[str
     given = plan.contributions
     if given is None:
         return assumed, list(found.doubts)
-    deterrence = describe_defection(plan) if np.array_equal(found.contributions, given) else ""
-    return [*assumed, *[deterrence] * ("Beware" in deterrence)], list(list_doubts(plan))
+    if warn_of_defection(plan) and np.array_equal(found.contributions, given):
+        assumed.append(describe_defection(plan))
+    return assumed, list(list_doubts(plan))
 
 
 def fold_verdict(verdict: Verdict, names: Sequence[str]) -> tuple[Mark, tuple[Fold, ...]]:

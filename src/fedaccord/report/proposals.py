@@ -18,10 +18,11 @@ from fedaccord.report.games_page import check_page
 from fedaccord.report.games_verdicts import answer_envy
 from fedaccord.report.kept import HEADING
 from fedaccord.report.model import Fold, Listing, Mark, Page, Part, Section, joined
+from fedaccord.report.plan_alternatives import explain_no_plan
 from fedaccord.report.proposal_changes import describe_changes
 from fedaccord.report.proposal_members import describe_conditions, explain_kept, judge_conditions
 from fedaccord.report.proposal_offers import Offer, list_offers
-from fedaccord.report.proposal_plans import AS_SURE, explain_no_plan
+from fedaccord.report.proposal_plans import AS_SURE
 from fedaccord.report.proposal_verdicts import (
     CHANGED,
     add_unkept,
@@ -101,7 +102,7 @@ def show_proposal(
     opened: the plan before anything was changed; None where there is nothing to compare.
     shares: who pays whom; None for no payments.
     """
-    lacks = tuple(explain_no_plan(proposal.plan)) if proposal.settled else ()
+    lacks = tuple(explain_no_plan(proposal.plan, "page")) if proposal.settled else ()
     figures, agents = tuple(list_figures(found, proposal)), tuple(show_agents(found))
     verdict = judge_shown(proposal, found, scenario, concept)
     fails = verdict.tone == "bad" or (found.prospects is None and found.stable is Answer.FALSE)

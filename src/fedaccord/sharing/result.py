@@ -204,10 +204,6 @@ class CostShares(Displayed):
         return " ".join(list_verdict(self))
 
     @property
-    def _doubt(self) -> tuple[str, ...]:
-        return self.unserved.sentences if self.unserved.are_many else UNCERTAIN
-
-    @property
     def promise(self) -> str:
         """What the payments do, in one sentence or two."""
         return " ".join(self._list_promises())
@@ -356,7 +352,7 @@ class CostShares(Displayed):
             "splitting": None if split is None else {
                 name: gains.tolist() for name, gains in split.gains.items()
             },
-            "doubts": [*([] if self.is_certain else [self._doubt]), *self.doubts],
+            "doubts": [*([] if self.is_certain else [self.verdict]), *self.doubts],
             "notes": list(self.notes),
         }  # fmt: skip
 
@@ -420,4 +416,6 @@ def find_closest(shares: Vector, costs: GroupCosts) -> Group | None:
 
 def list_verdict(shares: CostShares) -> tuple[str, ...]:
     """Return the sentences of the verdict on payments."""
-    return shares._list_promises() if shares.is_certain else shares._doubt
+    if shares.is_certain:
+        return shares._list_promises()
+    return shares.unserved.sentences if shares.unserved.are_many else UNCERTAIN

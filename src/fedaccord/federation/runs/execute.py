@@ -188,19 +188,26 @@ def spread(
                 ended.extend(_take_ended(under_way))
             if ended:
                 yield ended.popleft()
+            else:
+                _raise_failure(under_way)
     except KeyboardInterrupt:
+        # A run that failed is no reason to hold back the others, or to hide the interrupt.
         yield from ended
         yield from _take_ended(under_way)
         raise
 
 
 def _take_ended(under_way: dict[Future[History], Run]) -> list[Finished]:
-    """Take out the runs that have ended; a failure is raised when no other has."""
-    done = [future for future in under_way if future.done()]
-    well = [future for future in done if future.exception() is None]
-    if done and not well:
-        done[0].result()
+    """Take out the runs that have ended well."""
+    well = [future for future in under_way if future.done() and future.exception() is None]
     return [Finished(under_way.pop(future), future.result()) for future in well]
+
+
+def _raise_failure(under_way: dict[Future[History], Run]) -> None:
+    """Raise the error of a run that failed, if one has."""
+    for future in under_way:
+        if future.done():
+            future.result()
 
 
 def make_run(deal: Deal, run: Run) -> History:
