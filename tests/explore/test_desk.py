@@ -21,7 +21,7 @@ from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.members import drop_unknown
 from fedaccord.report.html import parts_html
 from fedaccord.report.kept import make_kept_section
-from fedaccord.report.model import Table
+from fedaccord.report.model import Mark, Table
 from fedaccord.report.proposal_offers import describe_kept_probability, list_offers
 from fedaccord.report.renaming import Renaming
 
@@ -113,6 +113,8 @@ def test_the_highest_probability_is_offered_and_reached(network, query):
     view, ((label, state, taken),) = take(network, query)
     assert view.verdict.tone == "bad" and taken.verdict.tone != "bad" and not taken.offers
     assert f"Plan for {state.probability:g}, the highest" in label
+    assert "o stable plan reaches the required" in view.verdict.text
+    assert f"The highest probability found is {state.probability:g}." in parts_html(view.folds)
     assert network.answer(state).plan.everyone.value >= state.probability
     # One more in the last digit is too much.
     digits = len(f"{state.probability:g}") - 2
@@ -242,7 +244,11 @@ def test_payments_of_another_plan_than_the_one_shown_say_so_in_the_heading():
         "plan=payments": "Who pays whom",
         "plan=payments&give=0:100": "Who pays whom in the optimal plan",
         "": "Who pays whom in the optimal plan",
-        "lock=0:500": "Who pays whom in the optimal plan with the lock",
+        "lock=0:500&give=1:9": "Who pays whom in the optimal plan with the lock",
+        "lock=0:300,1:1200&give=2:9": "Who pays whom in the optimal plan with the locks",
+        # Where the numbers shown are those of the optimal plan, they have the payments.
+        "lock=1:500": "Who pays whom",
+        "plan=optimal": "Who pays whom",
     }.items():
         parts = list(VIEWS["payments"](desk, State.read(query)))
         (first,) = [p.heading for p in parts if getattr(p, "heading", "").startswith("Who pays")]
@@ -337,6 +343,48 @@ def test_what_is_enough_is_rounded_up(five):
     assert "794.2 is enough" in five.check(answer, state).explain(0)
 
 
+def test_a_locked_agent_gives_no_more_than_its_limit(five, network):
+    for desk, limit in ((five, "1,500"), (network, "2,400")):
+        said = f"{desk.subject.names[0]} gives 5,000, and its limit is {limit}: lower the contr"
+        with pytest.raises(InputError, match=said):
+            desk.answer(State.read("lock=0:5000"))
+    with pytest.raises(InputError, match="Harbour gives 5,000, and its limit is 2,400: lower"):
+        state = State.read("give=0:5000")
+        network.check(network.answer(state), state)
+    # The limit may be raised too.
+    assert five.answer(State.read("lock=0:2000&limit=0:2000")).start[0] == 2000
+
+
+def test_a_page_with_payments_has_its_title_once(five):
+    state = State.read("plan=payments")
+    answer, renaming = five.answer(state), Renaming(five.subject.words, five.subject.names)
+    page = take_away(five, answer, state, renaming, "report.html").decode()
+    assert len(re.findall(r"<h[12][^>]*>\s*Who pays whom: 5 agents", page)) == 1
+    assert page.count("they add up to zero, and no group") == 1
+
+
+def test_payments_for_the_same_plan_are_the_same_with_a_lock_as_with_a_limit(five):
+    lock, limit = (five.share(State.read(f"plan=payments&{q}=0:600")) for q in ("lock", "limit"))
+    assert lock.contributions == pytest.approx(limit.contributions)
+    assert lock.payments == pytest.approx(limit.payments, abs=1e-6)
+    # At more than the limit would lead to, the lock decides the plan.
+    state = State.read("plan=payments&lock=0:1400")
+    assert five.share(state).contributions[0] == pytest.approx(1400)
+
+
+def test_without_a_single_change_that_helps_all_locks_are_offered(five):
+    view, ((label, state, taken),) = take(five, "lock=0:600,3:700")
+    said = "No single change of one limit or one requirement was found that makes a plan possible."
+    assert said in view.parts and label == "Take back the locks of Abbey and Dale"
+    assert state == State() and taken.verdict.tone != "bad"
+
+
+def test_coalitions_are_not_all_well_if_agents_stay_short(five):
+    shown = VIEWS["coalitions"](five, State.read("lock=0:600,3:700"))
+    mark = next(part for part in shown if isinstance(part, Mark))
+    assert mark.tone == "unsure" and mark.text.endswith("better off. Abbey and Dale stay short.")
+
+
 def test_what_is_assumed_of_an_agent_that_joined_is_said(measured):
     (said,) = measured.plan(State.read("like=1")).assumed
     assert said == "No pilot measured City 2: its data are assumed to be like City's."
@@ -411,6 +459,8 @@ def test_margins_have_not_grown_until_a_probability_that_is_missed(network):
     answer = network.answer(state)
     view = make_view(network, answer, state)
     assert "does not hold" in view.verdict.text and "have grown" not in parts_html(view.parts)
+    # The locks are the cause: without them a plan reaches 0.95.
+    assert "With the locks, no stable plan reaches the required 0.95." in view.verdict.text
     state = State.read("lock=1:50")
     assert "have grown until" in parts_html(make_view(network, network.answer(state), state).parts)
 

@@ -22,14 +22,15 @@ from fedaccord.allocation import Allocation
 from fedaccord.check.result import PROBABILITY, Answer, Check, to_answer
 from fedaccord.errors import ExactnessError, InputError
 from fedaccord.games.base import NEAR, ROUNDING, Game, is_measured
-from fedaccord.wording import count, format_samples
+from fedaccord.wording import count, format_amount
 
 if TYPE_CHECKING:
     from fedaccord.games.chances import Chances, Judged
     from fedaccord.games.measured import MeasuredGame
 
-# The most agents that a message names.
+# The most agents that a message names, and what to do about a contribution above a limit.
 NAMES = 3
+LOWER = "lower the contribution or raise the limit"
 # Exact arithmetic settles ties only for numbers that a person wrote: ones with short fractions.
 # A solver leaves over up to so many units in the last place of even shorter ones.
 SHORT_DENOMINATOR, SHORTER_DENOMINATOR, DUST = 10**6, 10**4, 16
@@ -223,17 +224,21 @@ def refuse_excess(game: Game, allocation: Allocation | ArrayLike) -> None:
     if (given > game.limits).any():
         over = np.flatnonzero(given > game.limits).tolist()
         said = [
-            f"{game.name(agent)} gives {format_samples(given[agent])}, and its limit is "
-            f"{format_samples(game.limits[agent])}"
+            describe_excess(game.name(agent), given[agent], game.limits[agent])
             for agent in over[:NAMES]
         ]
         others = count(len(over) - NAMES, "other agent")
         more = f"; the same is true of {others}" if len(over) > NAMES else ""
-        remedy = "lower the contribution or raise the limit"
+        remedy = LOWER
         if len(over) > 1:
             remedy = "lower the contributions or raise the limits"
         place = allocation.place(game.name(over[0]), over[0])
         raise InputError(f"{place}{'; '.join(said)}{more}: {remedy}")
+
+
+def describe_excess(name: str, given: float, limit: float) -> str:
+    """Return that an agent gives more than its limit, without a full stop at the end."""
+    return f"{name} gives {format_amount(given)}, and its limit is {format_amount(limit)}"
 
 
 def _read_contributions(game: Game, allocation: Allocation | ArrayLike) -> Vector:

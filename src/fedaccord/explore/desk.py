@@ -17,9 +17,22 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.members import describe_joined
 from fedaccord.planning.plan import make_plan
-from fedaccord.planning.proposals import Proposal, follow, keep_data, propose, propose_planned
+from fedaccord.planning.proposals import (
+    Proposal,
+    follow,
+    keep_data,
+    propose,
+    propose_planned,
+    share,
+)
 from fedaccord.planning.result import Plan
-from fedaccord.planning.what_if import Basis, apply_scenario, has_chances, name_agents
+from fedaccord.planning.what_if import (
+    Basis,
+    apply_scenario,
+    has_chances,
+    list_bounds,
+    name_agents,
+)
 from fedaccord.wording import Words
 
 if TYPE_CHECKING:
@@ -170,10 +183,9 @@ class Desk:
 
     def _share(self, problem: State) -> CostShares:
         """Return who pays whom for the cheapest plan."""
-        from fedaccord.sharing.share import share_costs
-
-        paid = problem.put(plan="payments")
-        return share_costs(_need_linear(self.need_game(paid)), time_limit=TIME_LIMIT)
+        answer, game = self.need_answer(problem.put(plan="payments"))
+        minimums, _ = list_bounds(self.change(problem.put(lock=())).basis)
+        return share(answer, _need_linear(game), minimums, time_limit=TIME_LIMIT)
 
     def find_coalitions(self, state: State) -> Coalitions:
         """Return who should federate with whom."""

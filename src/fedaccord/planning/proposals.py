@@ -26,6 +26,7 @@ from fedaccord.planning.kept import ALMOST, KeptPlan, count_kept, plan_for_kept_
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import list_verdict
 from fedaccord.planning.what_if import (
+    TIE,
     Changed,
     Numbers,
     Scenario,
@@ -40,6 +41,7 @@ from fedaccord.planning.what_if import (
 
 if TYPE_CHECKING:
     from fedaccord.equilibria.result import Solution
+    from fedaccord.sharing.result import CostShares
 
 SOLVERS = {"stable": solve_stable, "optimal": solve_optimal, "envy-free": solve_envy_free}
 
@@ -361,6 +363,27 @@ def follow(changed: Changed, last: Proposal, concept: str, *, time_limit: float)
     if isinstance(game, LinearGame):
         optimal = solve_optimal(game, time_limit=time_limit).contributions
     return replace(found, contributions=given, optimal=optimal)
+
+
+def share(
+    proposal: Proposal, game: LinearGame, minimums: Vector, *, time_limit: float
+) -> CostShares:
+    """Return who pays whom for the optimal plan.
+
+    A lock counts as a limit where the plan is the same with either, so that payments are too.
+
+    proposal: the optimal plan.
+    game: that it is for.
+    minimums: of the agents without locks.
+    time_limit: seconds for each solver.
+    """
+    from fedaccord.sharing.share import share_costs
+
+    if proposal.changed.scenario.lock and proposal.contributions is not None:
+        found = share_costs(game.replace(minimums=minimums), time_limit=time_limit)
+        if np.allclose(found.contributions, proposal.contributions, rtol=TIE, atol=TIE):
+            return found
+    return share_costs(game, time_limit=time_limit)
 
 
 def keep_data(proposal: Proposal, plan: Plan, keep: Numbers, *, time_limit: float) -> Proposal:

@@ -232,7 +232,7 @@ def judge_proposal(
         Sentence(first, tells_envy=tells_envy(found)),
         *rest,
         _name_hurt(found),
-        describe_required(found),
+        *_describe_highest(proposal, found),
         describe_hurt(found, plan),
         *_describe_idle(proposal, found),
     )
@@ -386,6 +386,28 @@ def _judge_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Verdict
     gave = f"If all give what the plan asks, {sure}." if sure else ""
     said = (*list_kept_verdict(kept), gave, *describe_keeping(proposal, found, scenario))
     return Verdict.of(said, "bad")
+
+
+def _describe_highest(proposal: Proposal, found: Check) -> Iterator[str]:
+    """Return the required probability where only it is missed, and the highest that a plan has.
+
+    Where a plan without the locks has it, they are named as the cause.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    """
+    required, plan = describe_required(found), proposal.plan
+    is_plan = np.array_equal(found.contributions, proposal.start)
+    if not required or plan is None or plan.highest_probability is None or not is_plan:
+        yield required
+        return
+    hold = ""
+    if proposal.free is not None and found.prospects is not None:
+        sure = found.prospects.chances.everyone(proposal.free).mean() >= found.probability
+        hold = f"with the {name_hold(proposal)}, " * bool(sure)
+    asked = format_requested(found.probability)
+    yield capitalize_first(f"{hold}no stable plan reaches the required {asked}.")
+    yield f"The highest probability found is {plan.highest_probability:g}."
 
 
 def _name_hurt(found: Check) -> str:

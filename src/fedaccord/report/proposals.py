@@ -296,4 +296,7 @@ def proposal_page(
     paid = NeedRenaming.of(shares.game).page(share_page(shares, files=files))
     verdict, details = fold_verdict(judge_payments(shares, scenario), names)
     both = joined(paid.title, verdict.text, verdict.tone, pages=[paid, page], command=command)
-    return replace(both, head=details)
+    # The payments have the title and the verdict of the page itself.
+    first, *rest = both.sections
+    own = tuple(part for part in first.parts if isinstance(part, Section))
+    return replace(both, head=details, sections=(*own, *rest))
