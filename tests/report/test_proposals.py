@@ -475,9 +475,13 @@ def test_sides_have_the_names_of_what_differs():
     for now, kept, names in (
         ("", "plan=optimal", ("as opened", "optimal plan")),
         ("lock=1:500", "lock=1:500&probability=0.99", ("stable plan", "0.99")),
-        ("lock=1:500", "probability=0.99", ("lock City 500", "0.99")),
+        ("lock=1:500", "probability=0.99", ("City locked at 500", "0.99")),
         ("plan=2", "plan=payments", ("stable plan 2", "optimal plan with payments")),
-        ("cut=0:0.25&left=2", "like=0", ("cut University 25 %, Rural left", "one like University")),
+        (
+            "cut=0:0.25&left=2",
+            "like=0",
+            ("University gives 25 %, Rural left", "one like University"),
+        ),
         ("plan=envy-free&give=0:9", "give=0:9", ("envy-free plan", "stable plan")),
     ):
         sides = State.read(now), State.read(kept)

@@ -177,6 +177,8 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     """
     total, alone = float(found.contributions.sum()), found.judged.alone
     yield "samples in all", format_amount(total)
+    if has_costs(found.game):
+        yield "cost in all", format_amount(found.game.total(found.contributions))
     # What misses a goal saves nothing.
     fails = found.answers["feasible" if found.prospects is None else "sure"] is Answer.FALSE
     if not fails and alone.sum() > 0:
