@@ -343,6 +343,21 @@ def test_what_is_enough_is_rounded_up(five):
     assert "794.2 is enough" in five.check(answer, state).explain(0)
 
 
+def test_a_goal_just_above_1_is_not_taken_for_a_percentage(network):
+    for goal, said in (("1.2", "between 0 and 1"), ("85", "did you mean 0.85?")):
+        with pytest.raises(InputError) as refused:
+            network.answer(State.read(f"goal=0:{goal}"))
+        assert said in str(refused.value)
+
+
+def test_where_samples_cost_more_for_some_the_cost_is_told(five, network):
+    (total, cost, *_), (first, second, *_) = (
+        make_view(desk, desk.answer(State()), State()).figures for desk in (five, network)
+    )
+    assert (total[0], cost[0]) == ("samples in all", "cost in all") != (first[0], second[0])
+    assert cost[1] == "2,236.4"
+
+
 def test_a_locked_agent_gives_no_more_than_its_limit(five, network):
     for desk, limit in ((five, "1,500"), (network, "2,400")):
         said = f"{desk.subject.names[0]} gives 5,000, and its limit is {limit}: lower the contr"
