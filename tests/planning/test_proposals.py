@@ -29,6 +29,18 @@ def test_known_plans_of_the_three_hospitals():
     assert solve("stable").said == ()
 
 
+def test_all_give_the_same_as_far_as_limits_and_locks_allow():
+    # The plan takes 2,100 in all.
+    assert solve("stable").split_equally() == tuple((n, pytest.approx(700)) for n in range(3))
+    scenario = Scenario(limit=((2, 650.0),), lock=((0, 300.0),))
+    held = solve("stable", apply_scenario(GAME, scenario))
+    assert held.split_equally()[0] == (0, 300)
+    assert held.split_equally()[2] == (2, pytest.approx(min(650, held.start.mean())))
+    whole = GAME.replace(strategies="integer", requirements=[1440, 1440, 931])
+    found = solve("stable", Changed(whole, (0, 1, 2)))
+    assert all(number == np.ceil(number) for _, number in found.split_equally())
+
+
 def test_numbers_are_put_in_place_and_cut():
     proposal = solve("stable")
     given = proposal.put(Scenario(give=((0, 100.0),), cut=((1, 0.25), (0, 0.5))))

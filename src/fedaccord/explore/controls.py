@@ -67,6 +67,7 @@ class Adjuster:
         self.refused = ui.label("").classes("refused").props("role=alert")
         locks = "A locked agent keeps its number, and the plan is made for the rest."
         ui.label(visit.say(locks)).classes("hint")
+        ui.button("Equal split", on_click=self._split).props("dense no-caps flat")
 
     def _build_probability(self) -> None:
         what = "probability that all reach their goals"
@@ -160,6 +161,11 @@ class Adjuster:
         slider.value = min(value, top)
 
     # What a visitor does.
+
+    def _split(self) -> None:
+        if self.visit.answer is not None:
+            given = self.visit.answer.split_equally()
+            self.visit.step(self.visit.state.put(give=given, cut=(), adjust="give"))
 
     def _move(self, agent: int, value: float) -> None:
         self._moving = agent

@@ -17,22 +17,9 @@ from fedaccord.games.linear import LinearGame
 from fedaccord.measurement.fit import Measurement
 from fedaccord.planning.members import describe_joined
 from fedaccord.planning.plan import make_plan
-from fedaccord.planning.proposals import (
-    Proposal,
-    follow,
-    keep_data,
-    propose,
-    propose_planned,
-    share,
-)
+from fedaccord.planning.proposals import Proposal, follow, keep_data, propose, propose_planned
 from fedaccord.planning.result import Plan
-from fedaccord.planning.what_if import (
-    Basis,
-    apply_scenario,
-    has_chances,
-    list_bounds,
-    name_agents,
-)
+from fedaccord.planning.what_if import Basis, apply_scenario, has_chances, name_agents
 from fedaccord.wording import Words
 
 if TYPE_CHECKING:
@@ -184,8 +171,8 @@ class Desk:
     def _share(self, problem: State) -> CostShares:
         """Return who pays whom for the cheapest plan."""
         answer, game = self.need_answer(problem.put(plan="payments"))
-        minimums, _ = list_bounds(self.change(problem.put(lock=())).basis)
-        return share(answer, _need_linear(game), minimums, time_limit=TIME_LIMIT)
+        unlocked = self.change(problem.put(lock=()))
+        return answer.share(_need_linear(game), unlocked, time_limit=TIME_LIMIT)
 
     def find_coalitions(self, state: State) -> Coalitions:
         """Return who should federate with whom."""

@@ -13,6 +13,8 @@ const offerRows = () => document.querySelectorAll(".seen .report tbody tr").forE
 // A tab that is open stays in sight in a window that becomes narrow.
 window.addEventListener("resize", () =>
   document.querySelector(".q-tab--active")?.scrollIntoView({ block: "nearest", inline: "nearest" }));
+// Charts have the colours of the page, also when the system turns dark.
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => emitEvent("redraw"));
 let typed = null;
 window.addEventListener("input", (event) => { typed = event.target });
 window.addEventListener("change", () => { typed = null }, true);

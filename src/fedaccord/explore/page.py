@@ -106,6 +106,7 @@ class Visit:
         self.dark, self.frame = dress(self.state)
         ui.add_head_html(f"<script>{read_asset('page.js')}</script>")
         ui.on("address", self._go)
+        ui.on("redraw", lambda: self._move(self.state))
         ui.on("take", lambda event: self.step(self.state.choose(str(event.args))))
         ui.on_exception(self._fail)
         ui.on("undo", lambda event: self._undo(redo=event.args == "y"))

@@ -158,6 +158,34 @@ class Proposal:
         rest = float(more.sum()) + fewer
         return Carried(agents, fewer, rest) if agents and rest > SMALL * self.free.max() else None
 
+    def split_equally(self) -> Numbers:
+        """Return what each agent gives if all give the same, as many in all as in the plan.
+
+        An agent gives no more than its limit, and a locked one its number.
+        """
+        each = np.full(len(self.start), self.start.mean())
+        each = round_up(each) if counts_whole(self.changed.basis) else each
+        given = np.clip(each, *list_bounds(self.changed.basis))
+        return tuple(zip(self.changed.numbers, given.tolist(), strict=True))
+
+    def share(self, game: LinearGame, unlocked: Changed, *, time_limit: float) -> CostShares:
+        """Return who pays whom for the plan, which is an optimal one.
+
+        A lock counts as a limit where the plan is the same with either, so that payments are too.
+
+        game: that the plan is for.
+        unlocked: the same scenario without locks.
+        time_limit: seconds for each solver.
+        """
+        from fedaccord.sharing.share import share_costs
+
+        if self.changed.scenario.lock and self.contributions is not None:
+            minimums, _ = list_bounds(unlocked.basis)
+            found = share_costs(game.replace(minimums=minimums), time_limit=time_limit)
+            if np.allclose(found.contributions, self.contributions, rtol=TIE, atol=TIE):
+                return found
+        return share_costs(game, time_limit=time_limit)
+
     def find_kept_plan(self) -> Vector | None:
         """Return what agents give in a plan for agents that keep data; None where none is known."""
         return None if self.kept is None else self.kept.stable_contributions
@@ -363,27 +391,6 @@ def follow(changed: Changed, last: Proposal, concept: str, *, time_limit: float)
     if isinstance(game, LinearGame):
         optimal = solve_optimal(game, time_limit=time_limit).contributions
     return replace(found, contributions=given, optimal=optimal)
-
-
-def share(
-    proposal: Proposal, game: LinearGame, minimums: Vector, *, time_limit: float
-) -> CostShares:
-    """Return who pays whom for the optimal plan.
-
-    A lock counts as a limit where the plan is the same with either, so that payments are too.
-
-    proposal: the optimal plan.
-    game: that it is for.
-    minimums: of the agents without locks.
-    time_limit: seconds for each solver.
-    """
-    from fedaccord.sharing.share import share_costs
-
-    if proposal.changed.scenario.lock and proposal.contributions is not None:
-        found = share_costs(game.replace(minimums=minimums), time_limit=time_limit)
-        if np.allclose(found.contributions, proposal.contributions, rtol=TIE, atol=TIE):
-            return found
-    return share_costs(game, time_limit=time_limit)
 
 
 def keep_data(proposal: Proposal, plan: Plan, keep: Numbers, *, time_limit: float) -> Proposal:
