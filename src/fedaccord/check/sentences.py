@@ -331,7 +331,7 @@ def _explain_failure(found: Check) -> str:
 
 
 def _fails_by_envy(found: Check) -> bool:
-    """Return whether a proposal is told to fail since agents envy another."""
+    """Return whether envy is the reason that is named for a proposal that fails."""
     if "stable" in found.failing and _find_spare(found).size:
         return False
     return "envy-free" in found.failing and bool(found.judged.envy)
