@@ -356,6 +356,9 @@ def test_where_samples_cost_more_for_some_the_cost_is_told(five, network):
     )
     assert (total[0], cost[0]) == ("samples in all", "cost in all") != (first[0], second[0])
     assert cost[1] == "2,236.4"
+    none = State.read("lock=0:600,3:700")
+    shown = dict(make_view(five, five.answer(none), none).figures)
+    assert shown["samples in all"] == "2,278.9" and shown["cost in all"] == "2,589.5"
 
 
 def test_a_locked_agent_gives_no_more_than_its_limit(five, network):

@@ -51,7 +51,8 @@ from fedaccord.wording import (
 
 # Up to this many agents each have a sentence.
 SENTENCES = 60
-# What a figure is called that is shown in all states: of one agent, and else.
+# What figures are called that are shown in all states; envy is of one agent, and else.
+IN_ALL, COST = "samples in all", "cost in all"
 ENVIOUS = "agent that envies another", "agents that envy another"
 LOCKS = "The number of a locked agent is its limit and its minimum in these tables."
 CARRIED = (
@@ -117,7 +118,7 @@ def show_proposal(
         locks = (LOCKS,) if scenario.lock and lacks else ()
         said = judge_proposal(proposal, found, scenario).text
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
-        few = (figures[0], *(one for one in figures if one[0] in ENVIOUS))
+        few = tuple(one for one in figures if one[0] in (IN_ALL, COST, *ENVIOUS))
         parts = (*lacks, *locks, shown, *agents)
         return View(headline, explain_numbers(proposal), few, parts, folds, offers)
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
@@ -176,9 +177,9 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     proposal: the plan that was checked, or that other numbers were put into.
     """
     total, alone = float(found.contributions.sum()), found.judged.alone
-    yield "samples in all", format_amount(total)
+    yield IN_ALL, format_amount(total)
     if has_costs(found.game):
-        yield "cost in all", format_amount(found.game.total(found.contributions))
+        yield COST, format_amount(found.game.total(found.contributions))
     # What misses a goal saves nothing.
     fails = found.answers["feasible" if found.prospects is None else "sure"] is Answer.FALSE
     if not fails and alone.sum() > 0:
