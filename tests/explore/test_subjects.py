@@ -254,7 +254,9 @@ def test_choose_an_equilibrium(browser, apps, tmp_path_factory):
     tab.see("stable plans were found")
     first = tab.numbers()
     click = """const id = +document.querySelector('.chart').id.slice(1), c = getElement(id).chart;
-        const [x, y] = c.convertToPixel({seriesIndex: 0}, c.getOption().series[0].data[1].value);
+        const point = c.getOption().series[0].data[1];
+        const [left, y] = c.convertToPixel({seriesIndex: 0}, point.value);
+        const x = left + point.symbolOffset[0];
         const zr = c.getZr(), event = {zrX: x, zrY: y, offsetX: x, offsetY: y};
         const kinds = ['mousemove', 'mousedown', 'mouseup', 'click'];
         for (const kind of kinds) zr.handler.dispatch(kind, event);

@@ -575,6 +575,16 @@ def test_the_chosen_equilibrium_stands_out():
         assert np.isfinite([one["value"] for one in data]).all()
 
 
+def test_plans_that_would_cover_each_other_stand_side_by_side():
+    # A or B gives all for both: the same total, and the same own part.
+    plan = make_plan(LinearGame([[1, 1.2], [1.2, 1]], [100, 100]))
+    data = tradeoff_options(plan, None, dark=False)["series"][0]["data"]
+    drawn = {(*map(float, one["value"]), *one["symbolOffset"]) for one in data}
+    assert len(drawn) == len(data) == 3
+    first, second = (one["symbolOffset"][0] for one in data if one["value"][0] > 99)
+    assert first == 0 < second
+
+
 def test_what_leaving_costs_is_told_of_plans_and_not_of_cuts():
     whole = propose(apply_scenario(GAME, Scenario()), GAME, "stable", time_limit=60)
     changed = apply_scenario(GAME, Scenario(left=(2,)))
