@@ -237,6 +237,21 @@ def format_amount_with_digits(value: float, *, more: int = 0) -> str:
     return f"{value:.{4 + more}g}"
 
 
+def format_enough(value: float, *, more: int = 0) -> str:
+    """Return a number of samples that is enough, rounded up: 794.15 is 794.2, and not 794.1.
+
+    value: the least that is enough, of at least 0.
+    more: how many digits more than usual.
+    """
+    value = float(value)
+    shown = format_amount_with_digits(value, more=more)
+    if not 0 < value < HUGE or float(shown.replace(",", "")) >= value * (1 - 1e-9):
+        return shown
+    places = 1 + more if value >= 1000 else 3 + more - math.floor(math.log10(value))
+    step = 10.0**-places
+    return format_amount_with_digits(math.ceil(value / step) * step, more=more)
+
+
 def count_samples(value: float) -> str:
     """Return a number of samples with their name: 1 sample, 0.5 samples."""
     shown = format_amount(value)

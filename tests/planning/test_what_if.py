@@ -57,8 +57,10 @@ def test_a_locked_agent_gives_its_number(agent, number):
     assert (found.short[others] < 1e-6).all() and (found.spare[others] < 1e-6).all()
 
 
-def test_a_lock_above_the_limit_holds():
-    game = change(Scenario(limit=((0, 100.0),), lock=((0, 400.0),))).basis
+def test_a_lock_above_the_limit_is_refused():
+    with pytest.raises(InputError, match="University gives 400, and its limit is 100: lower the"):
+        change(Scenario(limit=((0, 100.0),), lock=((0, 400.0),)))
+    game = change(Scenario(limit=((0, 400.0),), lock=((0, 400.0),))).basis
     assert game.limits[0] == game.minimums[0] == 400
 
 

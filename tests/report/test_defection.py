@@ -122,6 +122,15 @@ def test_above_the_tables_stands_what_their_numbers_are(
     assert defection.explain_shares(audited(**options)) == (first, second)
 
 
+def test_while_it_runs_an_audit_says_its_result_its_goal_and_its_trials() -> None:
+    found = audited(requirements=(0.875, 0.875))
+    mark, first, second, levels = defection.show_progress(found)
+    assert mark == Mark(describe_audit(found), choose_tone(found))
+    assert (first, second) == defection.explain_shares(found)
+    assert "accuracy 0.875" in first and "in 4 trials" in first
+    assert levels == defection.list_levels(found)
+
+
 def test_an_audit_is_a_table_of_levels_and_algorithms() -> None:
     rows = cells(shown(show_levels(audited())))
     assert rows[0] == ["a", "random", "agent", "gives", "FedAvg"]

@@ -7,6 +7,7 @@ and compares the allocation with a plan that somebody else made.
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Iterator
 from fractions import Fraction
@@ -20,17 +21,19 @@ from fedaccord._checks import Indices, Vector, frozen, round_bounds, simplest_fr
 from fedaccord.allocation import Allocation
 from fedaccord.check.result import PROBABILITY, Answer, Check, to_answer
 from fedaccord.errors import ExactnessError, InputError
-from fedaccord.games.base import NEAR, Game, is_measured
-from fedaccord.wording import count, format_samples
+from fedaccord.games.base import NEAR, ROUNDING, Game, is_measured
+from fedaccord.wording import count, format_amount
 
 if TYPE_CHECKING:
     from fedaccord.games.chances import Chances, Judged
     from fedaccord.games.measured import MeasuredGame
 
-# The most agents that a message names.
+# The most agents that a message names, and what to do about a contribution above a limit.
 NAMES = 3
+LOWER = "lower the contribution or raise the limit"
 # Exact arithmetic settles ties only for numbers that a person wrote: ones with short fractions.
-SHORT_DENOMINATOR = 10**6
+# A solver leaves over up to so many units in the last place of even shorter ones.
+SHORT_DENOMINATOR, SHORTER_DENOMINATOR, DUST = 10**6, 10**4, 16
 # A burden counts as smaller than another if it is by this many tolerances: nearer than that, what a
 # swap would leave somebody short is itself within the tolerance.
 SMALLER = 100
@@ -221,17 +224,21 @@ def refuse_excess(game: Game, allocation: Allocation | ArrayLike) -> None:
     if (given > game.limits).any():
         over = np.flatnonzero(given > game.limits).tolist()
         said = [
-            f"{game.name(agent)} gives {format_samples(given[agent])}, and its limit is "
-            f"{format_samples(game.limits[agent])}"
+            describe_excess(game.name(agent), given[agent], game.limits[agent])
             for agent in over[:NAMES]
         ]
         others = count(len(over) - NAMES, "other agent")
         more = f"; the same is true of {others}" if len(over) > NAMES else ""
-        remedy = "lower the contribution or raise the limit"
+        remedy = LOWER
         if len(over) > 1:
             remedy = "lower the contributions or raise the limits"
         place = allocation.place(game.name(over[0]), over[0])
         raise InputError(f"{place}{'; '.join(said)}{more}: {remedy}")
+
+
+def describe_excess(name: str, given: float, limit: float) -> str:
+    """Return that an agent gives more than its limit, without a full stop at the end."""
+    return f"{name} gives {format_amount(given)}, and its limit is {format_amount(limit)}"
 
 
 def _read_contributions(game: Game, allocation: Allocation | ArrayLike) -> Vector:
@@ -266,7 +273,7 @@ def find_envy(
     certain: dict[tuple[int, int], None] = {}
     close: dict[tuple[int, int], None] = {}
     exact = _ExactSwaps(game, given)
-    gap = SMALLER * allowed
+    gap, now = SMALLER * allowed, game.utilities(given)
     larger = np.flatnonzero(given > given.min() + gap)
     if game.utility_doubt == 0 and game.is_monotone:
         certain = dict.fromkeys(_lighter_burdens(game, given, needed, allowed, gap, larger))
@@ -278,10 +285,14 @@ def find_envy(
         first, second = first[keep], second[keep]
         slack = after[keep] - game.requirements[first]
         near = np.abs(slack) <= _nearness(game, given, first, allowed)
+        # Who has enough, and loses nothing by the swap, still has enough.
+        kept = (after[keep] >= now[first] * (1 - ROUNDING)) & (given >= needed - allowed)[first]
         sure = _pairs(game, first[~near & (slack > 0)], second[~near & (slack > 0)])
         certain.update(dict.fromkeys(sure))
-        for pair in zip(first[near].tolist(), second[near].tolist(), strict=True):
-            _settle(pair, exact, certain, close)
+        for first_one, second_one, same in zip(
+            first[near].tolist(), second[near].tolist(), kept[near].tolist(), strict=True
+        ):
+            _settle((first_one, second_one), exact, certain, close, keeps=same)
     for pair in _match_burdens(game, given, needed, allowed, gap):
         _settle(pair, exact, certain, close)
     if gap > 0 and game.utility_doubt == 0:
@@ -306,11 +317,18 @@ def _settle(
     exact: _ExactSwaps,
     certain: dict[tuple[int, int], None],
     close: dict[tuple[int, int], None],
+    *,
+    keeps: bool = False,
 ) -> None:
-    """Put a pair too close for floats where exact arithmetic says, if it can say."""
+    """Put a pair too close for floats where exact arithmetic says, if it can say.
+
+    keeps: whether the first has enough, and its utility stays the same.
+    """
     if pair in certain or pair in close:
         return
     answer = exact.envies(*pair)
+    if answer is None and keeps and not exact.game.utility_doubt:
+        answer = True
     if answer is None:
         close[pair] = None
     elif answer:
@@ -392,9 +410,12 @@ class _ExactSwaps:
         """The contributions as Fractions; None where one is not short, so that none is exact."""
         result = []
         for contribution in self.given.tolist():
-            result.append(simplest_fraction(contribution))
-            if result[-1].denominator > SHORT_DENOMINATOR:
+            exact = Fraction(contribution).limit_denominator(SHORTER_DENOMINATOR)
+            if abs(float(exact) - contribution) > DUST * math.ulp(contribution):
+                exact = simplest_fraction(contribution)
+            if exact.denominator > SHORT_DENOMINATOR:
                 return None
+            result.append(exact)
         return result
 
     def envies(self, agent: int, other: int) -> bool | None:

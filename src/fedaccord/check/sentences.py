@@ -20,6 +20,7 @@ from fedaccord.wording import (
     count_whole,
     format_amount_with_digits,
     format_beside,
+    format_enough,
     format_requested,
     format_samples,
     format_uncertain,
@@ -118,7 +119,8 @@ def _explain_kept(found: Check, agent: int, kept: float) -> str:
     if found.short[agent] > allowed:
         has = f"it falls {tell(found.short[agent])} short"
     elif found.spare[agent] > allowed:
-        has = f"it has enough, and would still have enough if it gave {tell(found.needed[agent])}"
+        enough = format_enough(found.needed[agent])
+        has = f"it has enough, and would still have enough if it gave {enough}"
     else:
         has = "it has what it needs"
     alone = _explain_alone(found, agent, tell)
@@ -132,13 +134,17 @@ def _explain_need(found: Check, agent: int) -> str:
     allowed = found.tolerance * found.scale
     least = math.ceil(given - allowed)  # 300.0000001 is 300
     # Numbers that differ are not to read alike.
-    tell = _teller(given, needed, alone, *([least - 1.0] if given >= 10 else []), tie=allowed)
+    told = (given, needed, alone, *([least - 1.0] if given >= 10 else []))
+    digits = _choose_digits(*told, tie=allowed)
+    tell = partial(format_amount_with_digits, more=digits)
     said = [f"{found.game.name(agent)} gives {tell(given)}", _explain_alone(found, agent, tell)]
     if found.short[agent] > allowed:
-        reach = f"it needs {tell(needed)}" if np.isfinite(needed) else "no amount is enough"
+        least_enough = format_enough(needed, more=digits)
+        reach = f"it needs {least_enough}" if np.isfinite(needed) else "no amount is enough"
         said.append(f"Given what the others give, {reach}, so it falls short")
     elif found.spare[agent] > allowed or needed < given - allowed:
-        said.append(f"Given what the others give, {tell(needed)} is enough")
+        enough = format_enough(needed, more=digits)
+        said.append(f"Given what the others give, {enough} is enough")
         if found.spare[agent] <= allowed:
             must = tell(float(found.game.minimums[agent]))
             bound = f"must give {must} to take part"
@@ -170,15 +176,15 @@ def _name_goal(found: Check, agent: int, clause: str) -> str:
     return clause.format(f'"{game.goals[goal].name}"') if asks else ""
 
 
-def _teller(*values: float, tie: float) -> Callable[[float], str]:
-    """Return a way to write these numbers with digits enough that those that differ read so."""
+def _choose_digits(*values: float, tie: float) -> int:
+    """Return how many digits more than usual numbers need, so that those that differ read so."""
     known = sorted({value for value in values if math.isfinite(value)})
     apart = [(a, b) for a, b in pairwise(known) if b - a > tie]
     for digits in range(DIGITS):
         tell = partial(format_amount_with_digits, more=digits)
         if all(_read(tell(a)) < _read(tell(b)) for a, b in apart):
-            return tell
-    return format_amount_with_digits
+            return digits
+    return 0
 
 
 def _read(text: str) -> float:
@@ -251,7 +257,7 @@ def list_success(found: Check, prospects: Prospects, plan: str = "the plan") -> 
     if second := _explain_second_failure(found):
         reached = f"probability {sure} instead of {format_requested(found.probability)}"
         both = f"all agents reach their goals with {reached}, and {second}"
-        compared = [f"With the plan, the probability is {usual}."] if planned else []
+        compared = [f"With {plan}, the probability is {usual}."] if planned else []
         return [f"The proposal does not hold: {both}.", *compared]
     if "sure" in found.failing:
         return [f"The proposal does not hold: {said}"]

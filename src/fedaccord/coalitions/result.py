@@ -10,7 +10,14 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord._lazy import Displayed
 from fedaccord.coalitions.table import Members
-from fedaccord.wording import count, format_amount, join_with_and, write_short_alone
+from fedaccord.wording import (
+    count,
+    format_amount,
+    join_with_and,
+    name_few,
+    pluralize,
+    write_short_alone,
+)
 
 # Up to this many agents a coalition of all is named by its members.
 NAMED = 5
@@ -141,16 +148,18 @@ class Coalitions(Displayed):
 
     @property
     def verdict(self) -> str:
-        """The answer in one sentence."""
+        """The answer in a sentence, and which agents stay short."""
         chosen = self.chosen
         if chosen is None or not self.core:
             if not self.complete:
                 return "The search ended before a core-stable grouping was found."
             return "No grouping is core-stable: in each of them, some group would rather leave."
         small = "" if chosen.checked == self.size else f" of up to {chosen.checked} agents"
+        short = [self.agents[n] for n in np.flatnonzero(~np.isfinite(chosen.costs)).tolist()]
+        lack = f" {name_few(short)} {pluralize(len(short), 'stays', 'stay')} short."
         return (
             f"{self._write_chosen(chosen)}: no group{small} could leave so that all agents in it "
-            "are better off."
+            f"are better off.{lack * bool(short)}"
         )
 
     def _write_chosen(self, chosen: Grouping) -> str:

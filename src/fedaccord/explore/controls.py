@@ -67,6 +67,7 @@ class Adjuster:
         self.refused = ui.label("").classes("refused").props("role=alert")
         locks = "A locked agent keeps its number, and the plan is made for the rest."
         ui.label(visit.say(locks)).classes("hint")
+        ui.button("Equal split", on_click=self._split).props("dense no-caps flat")
 
     def _build_probability(self) -> None:
         what = "probability that all reach their goals"
@@ -161,6 +162,11 @@ class Adjuster:
 
     # What a visitor does.
 
+    def _split(self) -> None:
+        if self.visit.answer is not None:
+            given = self.visit.answer.split_equally()
+            self.visit.step(self.visit.state.put(give=given, cut=(), adjust="give"))
+
     def _move(self, agent: int, value: float) -> None:
         self._moving = agent
         self.visit.glide(self._change(agent, value))
@@ -183,4 +189,4 @@ class Adjuster:
         if answer is not None:
             now = float(answer.put(state)[answer.changed.numbers.index(agent)])
             free = state.put_number("give", agent, None)
-            self.visit.step(free.put_number("lock", agent, round(now, 6) if locked else None))
+            self.visit.step(free.put_number("lock", agent, now if locked else None))

@@ -170,10 +170,9 @@ class Desk:
 
     def _share(self, problem: State) -> CostShares:
         """Return who pays whom for the cheapest plan."""
-        from fedaccord.sharing.share import share_costs
-
-        paid = problem.put(plan="payments")
-        return share_costs(_need_linear(self.need_game(paid)), time_limit=TIME_LIMIT)
+        answer, game = self.need_answer(problem.put(plan="payments"))
+        unlocked = self.change(problem.put(lock=()))
+        return answer.share(_need_linear(game), unlocked, time_limit=TIME_LIMIT)
 
     def find_coalitions(self, state: State) -> Coalitions:
         """Return who should federate with whom."""

@@ -106,6 +106,8 @@ class Visit:
         self.dark, self.frame = dress(self.state)
         ui.add_head_html(f"<script>{read_asset('page.js')}</script>")
         ui.on("address", self._go)
+        ui.on("redraw", lambda: self._move(self.state))
+        ui.on("take", lambda event: self.step(self.state.choose(str(event.args))))
         ui.on_exception(self._fail)
         ui.on("undo", lambda event: self._undo(redo=event.args == "y"))
         with self.frame:
@@ -294,14 +296,16 @@ class Visit:
     def _show_settings(self) -> None:
         state = self.state
         steps = bool(self.past), bool(self.future)
-        shown = (state.theme, state.large, state.plan, state.view, *steps)
+        plan = "" if state.replaces else state.plan
+        shown = (state.theme, state.large, plan, state.view, *steps)
         if shown == self._shown:
             return
         self._shown = shown
         self.dark.value = DARK[self.state.theme]
         self.frame.classes(add="large") if self.state.large else self.frame.classes(remove="large")
-        for plan, button in self.buttons.items():
-            colour, pressed = (("blue-grey-7", "false"), ("primary", "true"))[plan == state.plan]
+        for name, button in self.buttons.items():
+            # Other numbers than the plan's are no plan of any kind.
+            colour, pressed = (("blue-grey-7", "false"), ("primary", "true"))[name == plan]
             button.props(f"color={colour} aria-pressed={pressed}")
         self.undo.set_enabled(steps[0])
         self.redo.set_enabled(steps[1])
@@ -359,6 +363,8 @@ class Visit:
                 if isinstance(part, Chart):
                     ui.echart(chart_options(part, self.say, dark=dark)).classes("chart")
         self.body.content = self._draw(parts)
+        if name == "choice":
+            ui.run_javascript("offerRows()")
         self.busy.text = self.note
 
     def _build_members(self, answer: Proposal) -> None:

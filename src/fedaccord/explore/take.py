@@ -33,8 +33,8 @@ def take_away(desk: Desk, answer: Proposal, state: State, renaming: Renaming, ki
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / kind
         if kind.startswith("plan."):
-            given = answer.shorten(answer.put(state), desk.asked(state))
-            Allocation(given, answer.changed.names).save(path)
+            # With all digits: what is rounded down may be too little.
+            Allocation(answer.put(state), answer.changed.names).save(path)
         elif kind == "game.json":
             answer.save_game(path, answer.put(state), state.keep)
         else:

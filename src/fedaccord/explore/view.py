@@ -92,8 +92,8 @@ def show_members(desk: Desk, state: State) -> Iterator[Shown]:
 
 def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who pays whom for the cheapest plan."""
-    shown = desk.find_payments(desk.answer(state), state) is not None
-    yield from plans.explain_payments(desk.share(state.problem), state, shown=shown)
+    answer = desk.answer(state)
+    yield from plans.explain_payments(desk.share(state.problem), answer, answer.put(state))
 
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:

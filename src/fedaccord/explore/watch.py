@@ -16,7 +16,7 @@ from fedaccord.explore.page import dress, work
 from fedaccord.explore.state import State
 from fedaccord.federation.defection.chart import defection_chart
 from fedaccord.federation.defection.stored import StoredAudit, read_audits
-from fedaccord.report.defection import list_levels
+from fedaccord.report.defection import show_progress
 from fedaccord.report.html import parts_html
 from fedaccord.report.live import chart_options
 from fedaccord.report.proposal_verdicts import say_fault
@@ -120,7 +120,9 @@ class Watch:
             for one in audits:
                 options = chart_options(defection_chart(one.audit), dark=dark)
                 ui.echart(options).classes("chart").props('role=img aria-label="defection curves"')
-        self.body.content = parts_html([list_levels(one.audit) for one in audits] or [EMPTY])
+        self.body.content = parts_html(
+            [part for one in audits for part in show_progress(one.audit)] or [EMPTY]
+        )
 
     def _describe(self, audits: Sequence[StoredAudit]) -> str:
         runs = count(sum(one.runs for one in audits), "run")

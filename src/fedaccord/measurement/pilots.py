@@ -26,7 +26,7 @@ from fedaccord._checks import (
 from fedaccord._io.kinds import FAILED, OWN, PILOTS, has_no_counts
 from fedaccord._io.numbers import Suspicion
 from fedaccord._io.rows import Rows
-from fedaccord._io.sheet import NUMBERED, Sheet
+from fedaccord._io.sheet import LEAST_PERCENT, NUMBERED, Sheet
 from fedaccord._io.table import format_table, read_rows, write_table
 from fedaccord.errors import InputError
 from fedaccord.wording import count, pluralize
@@ -336,7 +336,7 @@ def _check_accuracies(accuracies: Matrix, names: tuple[str, ...]) -> None:
 
 
 def _explain_share(value: float) -> str:
-    if 1 < value <= 100:
+    if LEAST_PERCENT <= value <= 100:
         return f"did you mean {value / 100:g}?"
     return "it must lie between 0 and 1"
 

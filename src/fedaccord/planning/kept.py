@@ -12,6 +12,7 @@ from fedaccord._checks import Indices, Vector, frozen
 from fedaccord.check.result import Check, to_answer
 from fedaccord.equilibria.result import Solution
 from fedaccord.equilibria.solve import solve_stable
+from fedaccord.equilibria.whole import round_up
 from fedaccord.games.base import Game
 from fedaccord.games.kept import ALL, KeptData, PerAgent, ignore_goals, keep_data
 from fedaccord.games.linear import LinearGame
@@ -35,12 +36,13 @@ class KeptPlan:
     kept: what agents hold, and what a kept sample is worth to them.
     game: of agents that keep data, with the plan's targets.
     given: what the plan asks of each agent.
-    responses: what each would give, in whole samples, if it alone kept the rest of what it holds.
+    responses: what each would give if it alone kept the rest of what it holds.
     level: the least part of its contribution that the plan looks at; None without probabilities.
     reached: the probability that each reaches its goal if it alone gives that part and keeps the
         rest; None without probabilities.
     stable: the cheapest stable plan if all agents keep what they withhold.
     rest: the same without the targets of agents that give nothing; None where it is not needed.
+    whole: whether contributions are whole samples.
     """
 
     plan: Plan
@@ -52,6 +54,7 @@ class KeptPlan:
     reached: Vector | None
     stable: Solution
     rest: Solution | None
+    whole: bool = True
 
     @property
     def defectors(self) -> Indices:
@@ -61,9 +64,10 @@ class KeptPlan:
     @property
     def stable_contributions(self) -> Vector | None:
         """The stable plan if agents keep data, or that of the others; None where there is none."""
-        if self.stable.contributions is not None:
-            return self.stable.contributions
-        return None if self.rest is None else self.rest.contributions
+        given = self.stable.contributions
+        if given is None and self.rest is not None:
+            given = self.rest.contributions
+        return round_up(given) if self.whole and given is not None else given
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for machines."""
@@ -83,12 +87,14 @@ def plan_for_kept_data(
     kept_worth: PerAgent,
     holdings: PerAgent | None = None,
     *,
+    whole: bool = True,
     time_limit: float = 60.0,
 ) -> KeptPlan | None:
     """Return best responses of agents that keep what they withhold; None where there is no plan.
 
     plan: what was planned.
     kept_worth, holdings: as in `keep_data`.
+    whole: whether contributions are whole samples.
     time_limit: seconds for each stable plan.
     """
     kept = KeptData.read(plan.game, kept_worth, holdings)
@@ -97,15 +103,19 @@ def plan_for_kept_data(
         return None
     game = keep_data(plan.game, kept.worth, kept.holdings)
     # Each does what is best for it while the others do what the plan says.
-    whole = np.maximum(np.ceil(game.responses_within(given) - ROUNDING), 0.0)
-    responses = np.minimum(whole, given)
+    responses = game.responses_within(given)
+    responses = np.maximum(np.ceil(responses - ROUNDING) if whole else responses, 0.0)
+    # What solvers leave over is no sample.
+    same = responses >= given - ROUNDING * max(1.0, float(given.max(initial=0.0)))
+    responses = np.where(same, given, responses)
     level = min(plan.cuts, default=None)
     stable = solve_stable(game, time_limit=time_limit)
     rest = None
     if stable.contributions is None and len(kept.keepers):
         rest = solve_stable(ignore_goals(game, kept.keepers), time_limit=time_limit)
     reached = None if level is None else _find_reached(plan, kept, given, level)
-    return KeptPlan(plan, kept, game, given, frozen(responses), level, reached, stable, rest)
+    best = frozen(responses)
+    return KeptPlan(plan, kept, game, given, best, level, reached, stable, rest, whole)
 
 
 def _find_reached(plan: Plan, kept: KeptData, given: Vector, level: float) -> Vector | None:
@@ -123,7 +133,7 @@ def _find_chances(game: Game, kept: KeptData) -> Chances | None:
     return changed.chances if isinstance(changed, MeasuredGame) else None
 
 
-def count_kept(found: Check, kept: KeptData) -> Check:
+def count_kept(found: Check, kept: KeptData, plan: Vector | None = None) -> Check:
     """Return the check of the same contributions by agents that keep what they withhold.
 
     An agent then has what it gives, what the others give, and what it keeps; the others have only
@@ -132,6 +142,7 @@ def count_kept(found: Check, kept: KeptData) -> Check:
     found: the check as if withheld samples were lost, of a linear or measured game.
     kept: what agents hold, and what a kept sample is worth to them. Who gives more than it was
         said to hold keeps nothing.
+    plan: of these agents, to compare with; None for no comparison.
     """
     game, given = found.game, found.contributions
     kept = replace(kept, holdings=np.maximum(kept.holdings, given))
@@ -175,7 +186,7 @@ def count_kept(found: Check, kept: KeptData) -> Check:
         envy_free=to_answer(feasible and not envy and not close, not feasible or bool(envy)),
         kept=frozen(rest),
     )
-    return _count_chances(result, kept)
+    return _count_chances(result, kept, plan)
 
 
 def _find_envy(
@@ -192,7 +203,7 @@ def _find_envy(
         yield from ((agent, int(other)) for other in np.flatnonzero((less > 2 * allowed) & happy))
 
 
-def _count_chances(found: Check, kept: KeptData) -> Check:
+def _count_chances(found: Check, kept: KeptData, plan: Vector | None) -> Check:
     """Return a check whose probabilities, and whose check with margins, count kept data."""
     if found.with_margin is not None:
         found = replace(found, with_margin=count_kept(found.with_margin, kept))
@@ -200,4 +211,5 @@ def _count_chances(found: Check, kept: KeptData) -> Check:
         return found
     chances = _find_chances(found.game.replace(chances=found.prospects.chances), kept)
     assert chances is not None
-    return replace(found, prospects=chances.prospects(found.contributions))
+    compared = None if plan is None else chances.prospects(plan)
+    return replace(found, prospects=chances.prospects(found.contributions), plan=compared)

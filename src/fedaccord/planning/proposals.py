@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +26,7 @@ from fedaccord.planning.kept import ALMOST, KeptPlan, count_kept, plan_for_kept_
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import list_verdict
 from fedaccord.planning.what_if import (
+    TIE,
     Changed,
     Numbers,
     Scenario,
@@ -41,6 +41,7 @@ from fedaccord.planning.what_if import (
 
 if TYPE_CHECKING:
     from fedaccord.equilibria.result import Solution
+    from fedaccord.sharing.result import CostShares
 
 SOLVERS = {"stable": solve_stable, "optimal": solve_optimal, "envy-free": solve_envy_free}
 
@@ -136,9 +137,11 @@ class Proposal:
         return self.changed.find_broken(self._reduce(scenario), asked, scenario.only)
 
     def list_held(self) -> tuple[int, ...]:
-        """Return the agents whose contribution is locked, or whose limit is another."""
-        changes = self.changed.scenario
-        return self.changed.find((*changes.lock, *changes.limit))
+        """Return the agents that a lock holds, or another limit at which they are."""
+        changes, (_, limits) = self.changed.scenario, list_bounds(self.changed.basis)
+        at_limit = self.start >= limits - DUST * np.maximum(1.0, self.start)
+        limited = (n for n in self.changed.find(changes.limit) if at_limit[n])
+        return tuple(sorted({*self.changed.find(changes.lock), *limited}))
 
     def find_carried(self, given: Vector) -> Carried | None:
         """Return which agents the others carry; None where there is none.
@@ -155,15 +158,37 @@ class Proposal:
         rest = float(more.sum()) + fewer
         return Carried(agents, fewer, rest) if agents and rest > SMALL * self.free.max() else None
 
-    def find_kept_plan(self) -> Vector | None:
-        """Return what agents give in a plan for agents that keep data; None where none is known.
+    def split_equally(self) -> Numbers:
+        """Return what each agent gives if all give the same, as many in all as in the plan.
 
-        Contributions are whole where samples are.
+        An agent gives no more than its limit, and a locked one its number.
         """
-        given = None if self.kept is None else self.kept.stable_contributions
-        if given is None:
-            return None
-        return round_up(given) if counts_whole(self.changed.basis) else np.round(given, 6)
+        each = np.full(len(self.start), self.start.mean())
+        each = round_up(each) if counts_whole(self.changed.basis) else each
+        given = np.clip(each, *list_bounds(self.changed.basis))
+        return tuple(zip(self.changed.numbers, given.tolist(), strict=True))
+
+    def share(self, game: LinearGame, unlocked: Changed, *, time_limit: float) -> CostShares:
+        """Return who pays whom for the plan, which is an optimal one.
+
+        A lock counts as a limit where the plan is the same with either, so that payments are too.
+
+        game: that the plan is for.
+        unlocked: the same scenario without locks.
+        time_limit: seconds for each solver.
+        """
+        from fedaccord.sharing.share import share_costs
+
+        if self.changed.scenario.lock and self.contributions is not None:
+            minimums, _ = list_bounds(unlocked.basis)
+            found = share_costs(game.replace(minimums=minimums), time_limit=time_limit)
+            if np.allclose(found.contributions, self.contributions, rtol=TIE, atol=TIE):
+                return found
+        return share_costs(game, time_limit=time_limit)
+
+    def find_kept_plan(self) -> Vector | None:
+        """Return what agents give in a plan for agents that keep data; None where none is known."""
+        return None if self.kept is None else self.kept.stable_contributions
 
     def is_kept_plan(self, given: Vector) -> bool:
         """Return whether agents give what all of them agree to if some of them keep data.
@@ -187,21 +212,6 @@ class Proposal:
         with_all = dict(zip(self.whole.changed.names, self.whole.contributions, strict=True))
         now = zip(self.changed.names, given.tolist(), strict=True)
         return {name: amount - float(with_all[name]) for name, amount in now}
-
-    def shorten(self, given: Vector, probability: float) -> Vector:
-        """Return contributions with no more digits than the check needs to say the same of them.
-
-        given: what each agent gives.
-        probability: that all agents reach their goals, as asked for.
-        """
-        wanted = self.check(given, probability).answers
-        # Five digits of the largest number are shown.
-        first = 5 - math.ceil(math.log10(max(float(given.max()), 1e-9)))
-        for places in range(max(first, 0), max(first, 0) + 8):
-            rounded = np.round(given, places)
-            if self.check(rounded, probability).answers == wanted:
-                return rounded
-        return given
 
     def _reduce(self, scenario: Scenario) -> Vector:
         given = self.changed.place(self.start, scenario.give)
@@ -281,7 +291,11 @@ class Proposal:
         found = replace(self._check(given, probability), locked=locked)
         if not isinstance(found.game, LinearGame) or not self.changed.find(keep):
             return found
-        return count_kept(found, self.hold(found.judged.game, keep))
+        # Agents that keep data have a plan of their own, which the saved game has too.
+        stable = None if self.kept is None else self.kept.stable.contributions
+        same = np.array_equal(given, self.start) or stable is None
+        plan = None if same else self.find_kept_plan()
+        return count_kept(found, self.hold(found.judged.game, keep), plan)
 
     def hold(self, game: Game, keep: Numbers) -> KeptData:
         """Return what agents hold; one without a limit holds what it would need alone.
@@ -389,8 +403,8 @@ def keep_data(proposal: Proposal, plan: Plan, keep: Numbers, *, time_limit: floa
     """
     if plan.contributions is None or proposal.contributions is None:
         return proposal
-    # The proposal may be the optimal plan, or another; what solvers leave over is no sample.
-    plan = replace(plan, contributions=np.round(proposal.contributions, 6))
-    kept = proposal.hold(plan.game, keep)
-    found = plan_for_kept_data(plan, kept.worth, kept.holdings, time_limit=time_limit)
+    # The proposal may be the optimal plan, or another.
+    plan = replace(plan, contributions=proposal.contributions)
+    kept, whole = proposal.hold(plan.game, keep), counts_whole(proposal.changed.basis)
+    found = plan_for_kept_data(plan, kept.worth, kept.holdings, whole=whole, time_limit=time_limit)
     return replace(proposal, kept=found)

@@ -12,12 +12,16 @@ MOST_NAMED = 1000
 
 
 def write_value(value: Any) -> str:
-    """Return a value of a scenario as text: numbers of agents are 0:500,2:30."""
+    """Return a value of a scenario as text: numbers of agents are 0:500,2:30.
+
+    Numbers have all their digits, since a contribution that is rounded down may be too little.
+    """
     if isinstance(value, tuple):
         return ",".join(
-            f"{item[0]}:{item[1]:.10g}" if isinstance(item, tuple) else str(item) for item in value
+            f"{item[0]}:{write_value(float(item[1]))}" if isinstance(item, tuple) else str(item)
+            for item in value
         )
-    return f"{value:.10g}" if isinstance(value, float) else str(value)
+    return repr(float(value)).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 # Readers raise a ValueError that says what is wrong.

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fedaccord._checks import TIDY, Vector, round_bounds
+from fedaccord.check.decide import LOWER, describe_excess
 from fedaccord.equilibria.whole import has_whole_samples, round_box, round_up
 from fedaccord.errors import InputError, UnreachableError
 from fedaccord.games.base import Game
@@ -233,6 +234,11 @@ def _lock(
     limits = changed.place(limits, scenario.limit)
     minimums = np.minimum(minimums, limits)
     lock = scenario.lock
+    for place in changed.find(lock):
+        number = dict(lock)[changed.numbers[place]]
+        if number > limits[place]:
+            excess = describe_excess(changed.names[place], number, float(limits[place]))
+            raise InputError(f"{excess}: {LOWER}")
     if counts_whole(changed.basis):
         lock = tuple((agent, float(np.floor(number + TIDY))) for agent, number in lock)
     return changed.place(limits, lock), changed.place(minimums, lock)

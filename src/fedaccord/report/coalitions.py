@@ -46,7 +46,8 @@ def judge_coalitions(found: Coalitions) -> Tone:
     chosen = found.chosen
     if chosen is None or not found.core:
         return "bad" if found.complete else "unsure"
-    return "good" if chosen.checked == found.size and not found.doubts else "unsure"
+    short = not np.isfinite(chosen.costs).all()
+    return "good" if chosen.checked == found.size and not found.doubts and not short else "unsure"
 
 
 def show_coalitions(found: Coalitions) -> Iterator[str | Mark | Table]:

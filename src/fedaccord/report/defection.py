@@ -11,6 +11,8 @@ from fedaccord.report.defection_verdicts import (
     HALF,
     Word,
     answer_share,
+    choose_tone,
+    describe_audit,
     find_spoken_level,
     find_spoken_share,
     name_part,
@@ -20,6 +22,7 @@ from fedaccord.report.model import (
     MANY,
     Cell,
     Mark,
+    Part,
     Table,
     Tone,
     list_run_facts,
@@ -86,6 +89,13 @@ def show_audit(audit: DefectionAudit) -> Iterator[str | Table]:
     yield from show_tactics(audit)
     yield from (_list_agents_across(audit, curve) for curve in audit.curves)
     yield from compare_levels(audit)
+
+
+def show_progress(audit: DefectionAudit) -> Iterator[Part]:
+    """Return what is known of an audit while it runs: its result so far, goals and curves."""
+    yield Mark(describe_audit(audit), choose_tone(audit))
+    yield from explain_shares(audit)
+    yield list_levels(audit)
 
 
 def show_tactics(audit: DefectionAudit) -> Iterator[str | Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from fedaccord._checks import Vector
 from fedaccord.equilibria.result import Solution, Status
-from fedaccord.equilibria.whole import round_up
 from fedaccord.games.base import Game
 from fedaccord.games.kept import KeptData
 from fedaccord.planning.kept import KeptPlan
@@ -29,6 +28,7 @@ from fedaccord.report.model import (
 from fedaccord.wording import (
     count,
     count_named,
+    format_amount,
     format_number,
     format_part,
     format_samples,
@@ -143,13 +143,19 @@ def kept_record(game: Game, kept: KeptData, rest: Solution | None) -> dict[str, 
 # A plan, and what agents would give if they kept what they withhold.
 
 
+def choose_writer(found: KeptPlan) -> Callable[[float], str]:
+    """Return what writes the contributions of a plan: whole samples, or parts of them too."""
+    return format_samples if found.whole else format_amount
+
+
 def list_kept_verdict(found: KeptPlan) -> list[str]:
     """Return whether a plan holds for agents that keep what they withhold, in sentences."""
     less = found.given - found.responses
     if not len(found.defectors):
         return ["The plan holds even if agents keep what they withhold."]
     most, others = int(less.argmax()), len(found.defectors) - 1
-    less_and_plan = (format_samples(found.responses[most]), format_samples(found.given[most]))
+    write = choose_writer(found)
+    less_and_plan = (write(found.responses[most]), write(found.given[most]))
     return [
         "The plan does not hold if agents keep what they withhold: "
         f"{found.plan.name(most)} would give {' instead of '.join(less_and_plan)}.",
@@ -167,9 +173,8 @@ def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
             f"{pluralize(len(idle), 'gains', 'gain')} nothing by sharing: the samples of the "
             f"others and {pluralize(len(idle), 'its own are', 'their own are')} enough."
         )
-    planned, stable = format_samples(found.given.sum()), found.stable.contributions
-    if stable is not None:
-        stable = round_up(stable)
+    write, stable = choose_writer(found), found.stable_contributions
+    if stable is not None and found.stable.contributions is not None:
         saving = ""
         if stable.sum() < found.given.sum():
             one = (found.kept.worth > 0).sum() == 1
@@ -178,18 +183,18 @@ def describe_kept_plan(found: KeptPlan) -> Iterator[str]:
             saving = f" That is no saving: {train}."
         yield (
             f"If {_name_keepers(found)}, the cheapest stable plan is in the last column: the agents"
-            f" share {format_samples(stable.sum())} samples instead of {planned}.{saving}"
+            f" share {write(stable.sum())} samples instead of {write(found.given.sum())}.{saving}"
         )
         return
     yield f"If {_name_keepers(found)}, {_describe_lack(found.stable)}"
-    if found.rest is None or found.rest.contributions is None:
+    if found.rest is None or found.rest.contributions is None or stable is None:
         return
     missing = find_missing(found.game, found.kept, found.rest.contributions)
     short = [agent for agent, amount in missing.items() if amount > 0]
     miss = pluralize(len(short), "misses its target", "miss their targets")
     give = pluralize(len(short), "it gives", "they give")
-    total = found.rest.contributions.sum()
-    settle = f"The others then give {format_samples(total)} samples in all"
+    total = stable.sum()
+    settle = f"The others then give {write(total)} samples in all"
     settle = settle if total > 0 else "Then no agent shares anything"
     yield f"{settle}, and {_name(found.game, short)} {miss}, whatever {give}."
 
@@ -213,15 +218,15 @@ def _name_keepers(found: KeptPlan) -> str:
 
 def list_kept_plan(found: KeptPlan) -> Records:
     """List what the plan asks of each agent, and what it would give if it kept the rest."""
-    plan, kept = found.plan, found.kept
+    plan, kept, write = found.plan, found.kept, choose_writer(found)
     columns = [
         Column("agent", plan.name),
-        Column("plan", lambda i: float(found.given[i]), write=format_samples),
-        Column("holds", lambda i: keep_finite(kept.holdings[i]), write=format_samples),
+        Column("plan", lambda i: float(found.given[i]), write=write),
+        Column("holds", lambda i: keep_finite(kept.holdings[i]), write=write),
         Column("kept worth", lambda i: float(kept.worth[i])),
-        Column("would give", lambda i: float(found.responses[i]), write=format_samples),
+        Column("would give", lambda i: float(found.responses[i]), write=write),
     ]
-    stable = found.stable.contributions
+    stable = found.stable_contributions
     if found.reached is not None and found.level is not None:
         reached = found.reached
         columns.append(
@@ -232,11 +237,9 @@ def list_kept_plan(found: KeptPlan) -> Records:
                 write=format_short_probability,
             )
         )
-    if stable is not None:
+    if stable is not None and found.stable.contributions is not None:
         head = "stable if all keep" if (kept.worth > 0).all() else "stable if they keep"
-        # With the plan in whole samples, so is what is compared with it.
-        whole = round_up(stable)
-        columns.append(Column(head, lambda i: float(whole[i]), write=format_samples))
+        columns.append(Column(head, lambda i: float(stable[i]), write=write))
     caption = "What each agent would give if it kept the rest of its samples"
     return Records(caption, tuple(columns), choose_rows(found.given))
 
@@ -294,7 +297,8 @@ def _answer_less(found: KeptPlan) -> tuple[str, Mark, str]:
     """Return whether an agent that keeps the rest could give less, as a row of the questions."""
     less = found.given - found.responses
     first = rank(less, count_named(len(found.defectors), NAMED)).tolist()
-    said = [f"{found.plan.name(agent)} by {format_samples(less[agent])}" for agent in first]
+    write = choose_writer(found)
+    said = [f"{found.plan.name(agent)} by {write(less[agent])}" for agent in first]
     if len(found.defectors) > len(first):
         said.append(f"{len(found.defectors) - len(first):,} more")
     answer = Mark(f"yes: {', '.join(said)}", "bad")

@@ -26,6 +26,8 @@ LETTERS = 44
 LEFT = {"align": "left", "padding": [0, 0, 0, -56]}
 # The part of the axis that is left free at its ends if lines are moved sideways.
 MARGIN = 0.04
+# How many pixels points are moved that would cover each other.
+APART = 24
 
 
 def choose_step(top: float) -> float:
@@ -117,10 +119,13 @@ def tradeoff_options(plan: Plan, chosen: int | None, *, dark: bool) -> dict[str,
     dark: whether the page is dark.
     """
     sizes = [float(one.contributions[one.largest]) for one in plan.tradeoffs]
-    data = []
+    data: list[dict[str, Any]] = []
+    places: list[tuple[str, str]] = []
     for n, (one, size) in enumerate(zip(plan.tradeoffs, sizes, strict=True)):
         stands_out = one.chosen if chosen is None else n == chosen
         firmness = (one.own_part or 0.0) if one.cut is None else 1 - one.cut
+        place = f"{one.total:.3g}", f"{firmness:.2f}"
+        places.append(place)
         style = {
             "color": COLOURS["series-2" if stands_out else "series-1"][dark],
             "borderColor": COLOURS["ink"][dark],
@@ -132,6 +137,8 @@ def tradeoff_options(plan: Plan, chosen: int | None, *, dark: bool) -> dict[str,
                 "name": f"stable plan {n + 1}; largest contribution {format_amount(size)}",
                 "symbolSize": 12 + 24 * size / (max(sizes) or 1.0),
                 "itemStyle": style,
+                # Plans that would cover each other stand side by side.
+                "symbolOffset": [APART * (places.count(place) - 1), 0],
             }
         )
     series = [{"type": "scatter", "data": data, "name": "stable plans"}]

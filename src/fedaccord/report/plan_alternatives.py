@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fedaccord.planning.remedies import MOST_SEARCHED
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import find_lowered, write_change, write_requested
 from fedaccord.report.model import MANY, Cell, Column, Mark, Place, Records, Table
@@ -37,6 +38,7 @@ LISTED = 8
 EQUAL = "Each agent's safety margin is {:.2f} times the scatter of its runs{}."
 # The most agents that a sentence names.
 NAMES = 3
+NO_SINGLE = "No single change of one limit or one {} was found that makes a plan possible."
 
 
 def list_tradeoffs(plan: Plan) -> Records:
@@ -173,6 +175,8 @@ def explain_no_plan(plan: Plan | None, place: Place) -> Iterator[str | Table]:
     if plan.changes:
         yield introduce_changes(plan)
         yield list_changes(plan).table(place)
+    elif plan.together is None and plan.size <= MOST_SEARCHED:
+        yield NO_SINGLE.format("requirement" if plan.goals is None else "goal")
     if plan.together is not None:
         yield introduce_together(plan)
         yield list_together(plan).table(place)

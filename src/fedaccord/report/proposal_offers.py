@@ -11,6 +11,7 @@ from fedaccord.planning.remedies import Change
 from fedaccord.planning.result import Plan
 from fedaccord.planning.sentences import write_change
 from fedaccord.planning.what_if import Numbers, Scenario
+from fedaccord.report.proposal_verdicts import name_hold
 from fedaccord.wording import format_uncertain, name_few
 
 # The most changes that are offered, and the most agents that an offer names.
@@ -51,6 +52,10 @@ def list_offers(proposal: Proposal, found: Check | None, scenario: Scenario) -> 
 
 def _offer_changes(proposal: Proposal, plan: Plan, scenario: Scenario) -> Iterator[Offer]:
     """Return the single changes that make a plan possible, or the goals that hold together."""
+    if not plan.changes and plan.together is None and proposal.free is not None:
+        held = name_few([proposal.changed.names[place] for place in proposal.list_held()], NAMED)
+        hold = name_hold(proposal)
+        yield Offer(f"Take back the {hold} of {held}", {"lock": (), "limit": ()})
     for one in plan.changes[:OFFERED]:
         yield _offer_change(plan, one, proposal.changed.numbers[one.agent], scenario)
     if plan.together is not None and plan.goals is not None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
+from fedaccord._checks import Vector
 from fedaccord.charts import Chart, Line
 from fedaccord.check import Check
 from fedaccord.equilibria.result import SolvedGame
+from fedaccord.planning.proposals import Proposal
 from fedaccord.planning.result import Plan
-from fedaccord.planning.what_if import Scenario, has_chances
+from fedaccord.planning.what_if import has_chances
 from fedaccord.report.games import describe_price, list_solved, list_totals
 from fedaccord.report.games_verdicts import describe_proofs
 from fedaccord.report.model import Listing, Mark, Page, Part, Picture, Section
@@ -20,13 +24,15 @@ from fedaccord.report.plan_alternatives import (
 )
 from fedaccord.report.plan_contributions import describe_falls, list_certainties
 from fedaccord.report.plan_figures import chart_certainty
-from fedaccord.report.proposal_verdicts import name_kind
+from fedaccord.report.proposal_verdicts import name_hold, name_kind
 from fedaccord.report.renaming import NeedRenaming
 from fedaccord.report.sharing import share_page
 from fedaccord.sharing.result import CostShares
 
 # Plans whose probabilities differ by less are as sure.
 AS_SURE = 0.001
+# Contributions that differ by this part of the largest are the same.
+SAME = 1e-6
 NO_CHANCES = (
     "A game without pilots has no probabilities. To see them, and what certainty costs, open a "
     "table of pilots: fedaccord explore PILOTS.csv."
@@ -104,22 +110,22 @@ def _describe_prices(found: SolvedGame) -> Iterator[str]:
             yield name_kind(describe_price(name.replace("_", " "), price), kind)
 
 
-def explain_payments(shares: CostShares, scenario: Scenario, *, shown: bool) -> Iterator[Part]:
+def explain_payments(shares: CostShares, proposal: Proposal, given: Vector) -> Iterator[Part]:
     """Return who pays whom; where that is not for the numbers shown, the heading says for which.
 
     shares: the payments, which are for the optimal plan.
-    scenario: what the plan has to keep.
-    shown: whether the optimal plan is what is shown.
+    proposal: the plan.
+    given: what each agent gives.
     """
     need = NeedRenaming.of(shares.game)
     if need.word == "target":
         yield TARGET
     verdict, *parts = map(need.part, list_parts(share_page(shares)))
-    if shown:
+    if np.allclose(given, shares.contributions, rtol=0, atol=SAME * max(given.max(), 1.0)):
         yield from parts
         return
-    held = " with the lock" if scenario.lock else " with the limit" if scenario.limit else ""
-    heading = f"Who pays whom in the optimal plan{held}"
+    hold = name_hold(proposal)
+    heading = f"Who pays whom in the optimal plan{f' with the {hold}' if hold else ''}"
     yield CHEAPEST
     yield verdict
     for part in parts:

@@ -16,6 +16,16 @@ from fedaccord.wording import capitalize_first, format_number, format_percent
 
 # What a figure says besides its quantity, which is the same on both sides.
 ADDITIONS = (" with", " (", ", same target")
+# What was changed: of whom, and to what.
+CHANGES = {
+    "lock": "{} locked at {}",
+    "give": "{} gives {}",
+    "cut": "{} gives {}",
+    "limit": "limit of {}: {}",
+    "goal": "goal of {}: {}",
+    "cost": "cost of {}: {}",
+    "keep": "{} keeps data worth {}",
+}
 # The most changes that a name lists.
 LISTED = 3
 
@@ -33,7 +43,9 @@ def compare_proposals(sides: Mapping[str, tuple[Proposal, Check, Scenario, str]]
         dict(zip(proposal.changed.names, found.contributions.tolist(), strict=True))
         for proposal, found, *_ in sides.values()
     ]
-    rows = [*_join_rows(given), ("all", *(sum(one.values()) for one in given))]
+    # In the order of the file, whichever side an agent is on.
+    every = [name for proposal, *_ in sides.values() for name in proposal.changed.every]
+    rows = [*_join_rows(given, every), ("all", *(sum(one.values()) for one in given))]
     heads: tuple[str, ...] = ("agent", *sides)
     if len(given) == 2:
         heads = (*heads, "difference")
@@ -43,7 +55,7 @@ def compare_proposals(sides: Mapping[str, tuple[Proposal, Check, Scenario, str]]
     yield Table("What each agent gives", heads, tuple(rows[:-1]), (rows[-1],))
     chances = [dict(_list_chances(found)) for _, found, *_ in sides.values()]
     if any(chances):
-        yield Table("P(goal) of each agent", ("agent", *sides), _join_rows(chances))
+        yield Table("P(goal) of each agent", ("agent", *sides), _join_rows(chances, every))
     figures = [
         _match_figures(list_figures(found, proposal)) for proposal, found, *_ in sides.values()
     ]
@@ -102,7 +114,7 @@ def _list_changes(scenario: Scenario, names: Sequence[str]) -> list[str]:
             continue
         for agent, value in getattr(scenario, field.name):
             number = format_percent(value) if field.name == "cut" else format_number(value)
-            said.append(f"{field.name} {name(agent)} {number}")
+            said.append(CHANGES[field.name].format(name(agent), number))
     said += [f"{name(agent)} left" for agent in scenario.left]
     said += [f"one like {name(agent)}" for agent in scenario.like]
     said += [f"{name(agent)} only if {name(int(other))}" for agent, other in scenario.only]
@@ -117,7 +129,9 @@ def _subtract(first: Cell, second: Cell, places: int) -> float | None:
 
 
 def _join_rows(
-    columns: Sequence[Mapping[str, float | str]],
+    columns: Sequence[Mapping[str, float | str]], order: Sequence[str] = ()
 ) -> tuple[tuple[float | str | None, ...], ...]:
-    names = dict.fromkeys(name for column in columns for name in column)
-    return tuple((name, *(column.get(name) for column in columns)) for name in names)
+    """Return a row for each name that a column has; those of an order come first, as in it."""
+    found = dict.fromkeys(name for column in columns for name in column)
+    names = [*(name for name in dict.fromkeys(order) if name in found), *found]
+    return tuple((name, *(column.get(name) for column in columns)) for name in dict.fromkeys(names))

@@ -35,10 +35,12 @@ from fedaccord.wording import (
     count_samples,
     format_amount,
     format_beside,
+    format_enough,
     format_requested,
     format_samples,
     join_with_and,
     lower_first,
+    pluralize,
 )
 
 # How many agents a sentence about a change names.
@@ -169,6 +171,7 @@ def judge_shown(proposal: Proposal, found: Check, scenario: Scenario, concept: s
     # What the check compares with is the stable plan.
     other = concept != "stable" and found.prospects is not None and not scenario.replaces
     plan = "the stable plan" if other and not lacking else "the plan"
+    plan = plan if found.kept is None else "the plan for agents that keep their data"
     verdict = judge_proposal(proposal, found, scenario, plan)
     warnings, doubts = list_warnings(proposal, found)
     known = proposal.settled or found.prospects is None
@@ -229,7 +232,7 @@ def judge_proposal(
         Sentence(first, tells_envy=tells_envy(found)),
         *rest,
         _name_hurt(found),
-        describe_required(found),
+        *_describe_highest(proposal, found),
         describe_hurt(found, plan),
         *_describe_idle(proposal, found),
     )
@@ -269,8 +272,9 @@ def describe_locked(found: Check) -> Iterator[str]:
     more = judged.contributions - judged.needed > SMALL * found.scale
     agents = [agent for agent in found.locked if more[agent]]
     for agent in agents[:CHANGED]:
-        given, needed = map(format_amount, (judged.contributions[agent], judged.needed[agent]))
-        yield f"{found.game.name(agent)} is locked at {given}; {needed} would be enough."
+        given, enough = judged.contributions[agent], format_enough(judged.needed[agent])
+        said = f"{found.game.name(agent)} is locked at {format_amount(given)}"
+        yield f"{said}; {enough} would be enough."
 
 
 def describe_leaving(proposal: Proposal, found: Check) -> Iterator[str]:
@@ -384,6 +388,28 @@ def _judge_kept(proposal: Proposal, found: Check, scenario: Scenario) -> Verdict
     return Verdict.of(said, "bad")
 
 
+def _describe_highest(proposal: Proposal, found: Check) -> Iterator[str]:
+    """Return the required probability where only it is missed, and the highest that a plan has.
+
+    Where a plan without the locks has it, they are named as the cause.
+
+    proposal: the plan.
+    found: what the check says of the numbers that agents give.
+    """
+    required, plan = describe_required(found), proposal.plan
+    is_plan = np.array_equal(found.contributions, proposal.start)
+    if not required or plan is None or plan.highest_probability is None or not is_plan:
+        yield required
+        return
+    hold = ""
+    if proposal.free is not None and found.prospects is not None:
+        sure = found.prospects.chances.everyone(proposal.free).mean() >= found.probability
+        hold = f"with the {name_hold(proposal)}, " * bool(sure)
+    asked = format_requested(found.probability)
+    yield capitalize_first(f"{hold}no stable plan reaches the required {asked}.")
+    yield f"The highest probability found is {plan.highest_probability:g}."
+
+
 def _name_hurt(found: Check) -> str:
     """Return whose probability falls most against the plan, short enough for a headline."""
     names = [found.game.name(agent) for agent in list_hurt(found)]
@@ -408,7 +434,6 @@ def _judge_kept_plan(found: Check, prospects: Prospects) -> Verdict:
     said = (
         "This is the stable plan for agents that keep their data.",
         f"All agents reach their goals with probability {sure}.",
-        describe_hurt(found, "the plan without kept data"),
     )
     return Verdict.of(said, "unsure" if fails else judge_tone(found))
 
@@ -435,10 +460,18 @@ def describe_keeping(proposal: Proposal, found: Check, scenario: Scenario) -> It
             yield HOLDS
 
 
-def name_hold(proposal: Proposal) -> str:
-    """Return what holds agents to fewer samples than they would give: a lock or a limit."""
-    changed = proposal.changed
-    return "lock" if len(changed.find(changed.scenario.lock)) > 0 else "limit"
+def name_hold(proposal: Proposal, agents: Sequence[int] | None = None) -> str:
+    """Return what holds agents to fewer samples than they would give: a lock, limits, or both.
+
+    proposal: the plan.
+    agents: their places; all that are locked, or have another limit, where left out.
+    """
+    changes, find = proposal.changed.scenario, proposal.changed.find
+    locked, limited = {*find(changes.lock)}, {*find(changes.limit)} - {*find(changes.lock)}
+    if agents is not None:
+        locked, limited = locked & {*agents}, limited & {*agents}
+    held = (("lock", len(locked)), ("limit", len(limited)))
+    return join_with_and([pluralize(number, what) for what, number in held if number])
 
 
 def compare_with_free(proposal: Proposal, given: Vector, where: str = "") -> list[str]:
@@ -456,8 +489,8 @@ def compare_with_free(proposal: Proposal, given: Vector, where: str = "") -> lis
     fewer, more = format_amount(carried.fewer), format_amount(carried.more)
     return [
         f"But{where} the others carry {join_with_and(names)}.",
-        f"{it} {fewer} fewer than {would} without the {name_hold(proposal)}, and the others give "
-        f"{more} more.",
+        f"{it} {fewer} fewer than {would} without the {name_hold(proposal, carried.agents)}, and "
+        f"the others give {more} more.",
     ]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from fedaccord._checks import Vector
 from fedaccord.check import Answer, Check
 from fedaccord.planning.proposals import SMALL, Proposal
+from fedaccord.planning.result import Outcome
 from fedaccord.planning.what_if import Scenario, has_chances
 from fedaccord.report.games import has_costs, list_needs
 from fedaccord.report.games_chances import describe_average
@@ -50,7 +51,8 @@ from fedaccord.wording import (
 
 # Up to this many agents each have a sentence.
 SENTENCES = 60
-# What a figure is called that is shown in all states: of one agent, and else.
+# What figures are called that are shown in all states; envy is of one agent, and else.
+IN_ALL, COST = "samples in all", "cost in all"
 ENVIOUS = "agent that envies another", "agents that envy another"
 LOCKS = "The number of a locked agent is its limit and its minimum in these tables."
 CARRIED = (
@@ -116,7 +118,7 @@ def show_proposal(
         locks = (LOCKS,) if scenario.lock and lacks else ()
         said = judge_proposal(proposal, found, scenario).text
         shown = f"For the numbers shown, the check says: {lower_first(said)}"
-        few = (figures[0], *(one for one in figures if one[0] in ENVIOUS))
+        few = tuple(one for one in figures if one[0] in (IN_ALL, COST, *ENVIOUS))
         parts = (*lacks, *locks, shown, *agents)
         return View(headline, explain_numbers(proposal), few, parts, folds, offers)
     parts = (*lacks, *describe_moves(opened, proposal, found.contributions), *agents)
@@ -144,8 +146,9 @@ def describe_moves(opened: Proposal | None, proposal: Proposal, given: Vector) -
     proposal: the plan now.
     given: what each agent gives now.
     """
-    planned = proposal.start
-    if proposal.find_carried(planned) is not None and has_chances(proposal.changed.basis):
+    planned, basis = proposal.start, proposal.changed.basis
+    sure = proposal.plan is not None and proposal.plan.outcome is Outcome.PLANNED
+    if sure and has_chances(basis) and proposal.find_carried(planned) is not None:
         yield CARRIED
     if opened is None or opened.contributions is None or proposal.contributions is None:
         return
@@ -174,7 +177,9 @@ def list_figures(found: Check, proposal: Proposal) -> Iterator[tuple[str, str]]:
     proposal: the plan that was checked, or that other numbers were put into.
     """
     total, alone = float(found.contributions.sum()), found.judged.alone
-    yield "samples in all", format_amount(total)
+    yield IN_ALL, format_amount(total)
+    if has_costs(found.game):
+        yield COST, format_amount(found.game.total(found.contributions))
     # What misses a goal saves nothing.
     fails = found.answers["feasible" if found.prospects is None else "sure"] is Answer.FALSE
     if not fails and alone.sum() > 0:
@@ -294,4 +299,7 @@ def proposal_page(
     paid = NeedRenaming.of(shares.game).page(share_page(shares, files=files))
     verdict, details = fold_verdict(judge_payments(shares, scenario), names)
     both = joined(paid.title, verdict.text, verdict.tone, pages=[paid, page], command=command)
-    return replace(both, head=details)
+    # The payments have the title and the verdict of the page itself.
+    first, *rest = both.sections
+    own = tuple(part for part in first.parts if isinstance(part, Section))
+    return replace(both, head=details, sections=(*own, *rest))
