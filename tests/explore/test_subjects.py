@@ -123,9 +123,9 @@ def test_a_requirement_is_not_called_a_goal_nor_a_goal_a_requirement(pilots, hos
 def test_a_probability_that_no_plan_has_is_named(pilots):
     tab = pilots.open("probability=0.9999")
     tab.see("There is a plan, but none with the requested probability.")
-    tab.go("Plan for 0.9996, the highest probability that a plan was found to reach")
-    tab.until(lambda: tab.query == "probability=0.9996")
-    assert "All agents reach their goals with probability 0.9996." in tab.headline
+    tab.go("Plan for 0.999, the highest probability that a plan was found to reach")
+    tab.until(lambda: tab.query == "probability=0.999")
+    assert "All agents reach their goals with probability 0.999." in tab.headline
 
 
 def test_the_plan_of_agents_that_keep_data_is_taken_with_its_probability(pilots):
@@ -154,7 +154,7 @@ def test_it_is_said_that_others_carry_a_locked_agent(pilots):
     tone = "return document.querySelector('.answer .verdict').className"
     assert "carry" not in tab.verdict
     tab.open("lock=0%3A200")
-    tab.see("Compared with the plan as opened: Mill 621 more")
+    tab.see("Compared with the plan as opened: Mill 606 more")
     for query in ("lock=0%3A200", "lock=0%3A0", "limit=0%3A0"):
         tab.open(query)
         assert "But the others carry Harbour." in tab.headline
@@ -182,28 +182,28 @@ def test_paper_has_the_caveats_and_the_changes(pilots):
     assert tab.browser.run(shown) == []
     tab.browser.show(media="print")
     details, doubts = tab.browser.run(shown)
-    assert "Hill keeps 1,440" in details and "another random seed" in doubts
+    assert "Hill keeps 1,483" in details and "Run more pilots" in doubts
     assert changes in tab.text()
     tab.browser.show()
 
 
 def test_the_warnings_and_doubts_of_a_plan_are_under_the_verdict(pilots):
     tab = pilots.open()
-    assert "1 warning, 2 doubts" in tab.verdict and "All is well" not in tab.verdict
+    assert "1 warning, 1 doubt" in tab.verdict and "All is well" not in tab.verdict
     tab.click(".answer summary")
-    for said in ("Beware: an agent that gives 25", "The total could change by about 210 samples"):
+    for said in ("Beware: an agent that gives 25", "It is least certain how much Harbour"):
         assert said in tab.verdict
 
 
 def test_each_agent_reads_what_it_needs_alone_for_its_goal(pilots):
     tab = pilots.open()
-    tab.see("Alone it would need 485 for its goal on average, and 985 for the same target as in")
+    tab.see("Alone it would need 458 for its goal on average, and 909 for the same target as in")
     tab.open("lock=0%3A0")
-    tab.see("Alone it would need 485 for its goal on average, and ")
+    tab.see("Alone it would need 458 for its goal on average, and ")
     tab.open("goal=0%3A0.8")
     # A lower goal takes less, also alone.
     found = re.search(r"Harbour gives [^•]*?Alone it would need (\d+) for its goal", tab.text())
-    assert 0 < int(found[1]) < 485
+    assert 0 < int(found[1]) < 458
 
 
 def test_the_price_of_certainty_has_the_proposal_on_it(pilots):
@@ -213,7 +213,7 @@ def test_the_price_of_certainty_has_the_proposal_on_it(pilots):
         const id = +chart.id.slice(1); return getElement(id).chart.getOption().series"""
     series = tab.until(lambda: tab.browser.run(drawn))
     point = next(one for one in series if one["name"] == "this proposal")["data"][0]
-    assert point[1] == 500 + 145 + 579 and point[0] < 0.95
+    assert point[1] == 500 + 145 + 594 and point[0] < 0.95
     # Directors ask for 0.99; where limits allow no such plan, the table says so.
     line = next(one for one in series if one["name"] == "all")["data"]
     assert [place for place, _ in line][-2:] == [0.95, 0.99] and line[-1][1] > line[-2][1]
@@ -225,7 +225,7 @@ def test_the_price_of_certainty_has_the_proposal_on_it(pilots):
 
 def test_a_goal_out_of_reach_is_explained(pilots):
     tab = pilots.open("goal=0%3A0.99")
-    tab.see("out of reach", "cannot reach its goal of 0.99", "Lower the goal of Harbour to 0.887")
+    tab.see("out of reach", "cannot reach its goal of 0.99", "Lower the goal of Harbour to 0.888")
 
 
 def test_limits_of_pilots(pilots):
