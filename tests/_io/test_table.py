@@ -161,7 +161,8 @@ def test_empty_columns_and_rows_of_a_spreadsheet_are_skipped(tmp_path):
         ("a,1,0.5\nb,2\n", "has 2 cells, the headings 3: fill in the missing cells$"),
         ("a,1,0.5\nb\n", "it looks like a note; delete it$"),
         ("a,1,0.5\nHouse M, Bonn,2,0.5\n", 'a name with a comma in quotes, as "House M, Bonn"$'),
-        ("a,1,0.5\nb,1,700,0.5\n", "write numbers without commas, as 1700 or 0.85$"),
+        ("a,1,0.5\nb,1,700,0.5\n", "likely one number with a comma: write 1700$"),
+        ("a,1,0.5\nb,1,0,7\n", "write numbers without commas, as 1700 or 0.85$"),
     ],
 )
 def test_a_line_of_another_width_gets_one_remedy(tmp_path, text, said):
@@ -194,7 +195,7 @@ def test_a_file_without_a_table_is_named_for_what_it_is(tmp_path, content, name,
 
 
 def test_half_a_number_is_not_taken_for_an_empty_column(tmp_path):
-    with pytest.raises(InputError, match=r"line 3 .* has 4 cells, the headings 3: .* commas"):
+    with pytest.raises(InputError, match=r"line 3 .* has 1 and 500 .*: write 1500 if"):
         sheet_of(tmp_path, "agent,contribution,note\na,800,\nb,1,500,\n", PROPOSAL)
     sheet = sheet_of(tmp_path, "agent,contribution\na,800,\nb,500,\n", PROPOSAL)
     assert sheet.numbers("contribution") == [800, 500]
@@ -706,14 +707,78 @@ def test_thousands_and_per_mille_are_refused_with_the_number_to_write(tmp_path, 
 
 def test_a_comma_in_a_contribution_is_no_reserve(tmp_path):
     text = "agent,contribution,reserve\nN,1,340\nHill,340,\nMill,905,\n"
-    said = (
-        "^line 2 of .* has 1 and 340 next to each other, which can be 1340: write 1340 if .* 0 wh"
-    )
+    said = "^line 2 of .* has 1 and 340 next to each other, which can be 1340: write 1340 if .* 1.0"
     with pytest.raises(InputError, match=said):
         sheet_of(tmp_path, text, PROPOSAL)
-    for honest in (text.replace(",\n", ",0\n"), text.replace("340\n", "34\n", 1)):
+    for honest in (text.replace(",1,", ",1.0,"), text.replace("340\n", "34\n", 1)):
         assert sheet_of(tmp_path, honest, PROPOSAL).number("contribution", 0) == 1
     assert len(sheet_of(tmp_path, text.replace(",", ";"), PROPOSAL).lines) == 3
+
+
+COUNTS = "agent,clear,ill,hurt,{}\nA,1530,520,250,\nB,350,1240,430,\nC,1,140,190,370\n"
+SPLIT = "agent,clear,ill,hurt,{}\nA,1,530,520,250\nB,350,1,240,430\nC,140,190,1,370\n"
+RUNS = "pilot,agent,accuracy,contribution,goal,limit,validation,{}\n{}1,B,0.9,250,0.8,850,50,\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "number"),
+    [
+        *(
+            (COUNTS.format(head), 4, 1140)
+            for head in ("need", "other", "comment", "Unnamed: 4", "")
+        ),
+        *((SPLIT.format(head), 2, 1530) for head in ("limit", "other", "notes", "minimum", "goal")),
+        (COUNTS.format("need").replace(",\n", "\n"), 4, 1140),
+        ("agent,a,b,need,limit\nA,530,520,520,2150\nB,350,240,410,1850\nC,1,9,1,350\n", 4, 1350),
+        ("agent,label,count\nA,flu,530\nB,flu,1,280\n", 3, 1280),
+        ("agent,label,count,need,goal,cost\nA,flu,530,,,\nB,flu,1,280,,\n", 3, 1280),
+        ("agent,label,count,need,goal,limit\nA,flu,530,,,2\nB,flu,1,280,,,\n", 3, 1280),
+        (RUNS.format("minimum", "1,A,0.9,250,0.8,2450,1,150\n"), 2, 1150),
+        (RUNS.format("date", "1,A,0.9,250,0.8,2,450,150\n"), 2, 2450),
+        (RUNS.format("comment", "1,A,0.9,1,320,0.8,850\n"), 2, 1320),
+    ],
+)
+def test_two_cells_that_are_one_number_are_refused_with_it(tmp_path, text, line, number):
+    kind = PILOTS if text.startswith("pilot") else HISTOGRAMS
+    said = f"^line {line} of .* has [0-9]+ and [0-9]+ next to each other, .*: write {number}( |$)"
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, text, kind)
+
+
+@pytest.mark.parametrize("column", ["reserve", "comment", "limit", "beds", "plan"])
+@pytest.mark.parametrize("ends", [("340", "260", "150"), ("000", "000", "000")])
+def test_contributions_that_are_all_split_are_refused(tmp_path, column, ends):
+    rows = "".join(f"{name},1,{end}\n" for name, end in zip("ABC", ends, strict=True))
+    with pytest.raises(InputError, match=f"^line 2 of .*: write 1{ends[0]} if that is meant"):
+        sheet_of(tmp_path, f"agent,contribution,{column}\n{rows}", PROPOSAL)
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("agent,a,b,c,need\nA,530,120,250,300\nB,350,240,430,200\n", False),
+        ("agent,rare,b,c,need\nA,2,340,520,250\nB,5,220,120,300\nC,1,140,250,200\n", True),
+        (
+            "agent,a,b,c,need,limit\nA,530,52,2,52,215\nB,350,1240,430,41,1850\nC,1,140,190,370,\n",
+            1,
+        ),
+        ("agent,a,b,c,need\nA,530,20,250,300\nB,3,240,430,200\nC,90,240,130,200\n", False),
+        ("agent,label,count,need\nA,flu,90,250\nA,none,5,\nB,flu,120,280\nB,none,7,\n", False),
+        (RUNS.format("cost", "1,A,0.9,250,0.8,450,150,200\n"), False),
+        (COUNTS.format("need").replace(",", ";"), False),
+    ],
+)
+def test_two_cells_that_may_be_two_numbers_are_read(tmp_path, text, noted):
+    kind = PILOTS if text.startswith("pilot") else HISTOGRAMS
+    notes = [note for note in sheet_of(tmp_path, text, kind).notes if "next to each other" in note]
+    assert len(notes) == noted
+    assert not noted or "if that is one number" in notes[0]
+
+
+def test_a_column_of_comments_is_no_label(tmp_path):
+    sheet = sheet_of(tmp_path, "agent,ill,well,Remarks\nA,5,6,late\nB,4,9,\n", HISTOGRAMS)
+    assert sheet.notes == [f"the column 'Remarks' of {sheet.path} is not read"]
+    assert Histograms.load(sheet.path).labels == ("ill", "well")
 
 
 @pytest.mark.parametrize("text", ["nr,cases\n2,5\n1,6\n", "id,cases\n70,5\n12,6\n"])

@@ -198,7 +198,10 @@ def _open(data: bytes, path: str | Path, *, data_only: bool) -> Any:
 
 
 def _has_chart_sheet(data: bytes) -> bool:
-    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with (
+        contextlib.suppress(zipfile.BadZipFile, RuntimeError),
+        zipfile.ZipFile(io.BytesIO(data)) as archive,
+    ):
         return any(name.startswith("xl/chartsheets/") for name in archive.namelist())
     return False
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NoReturn
 
 from fedaccord._checks import clean_name, find_closest
+from fedaccord._io.commas import find_split_numbers
 from fedaccord._io.kinds import (
     HISTOGRAMS,
     MEMBERS,
@@ -17,6 +18,7 @@ from fedaccord._io.kinds import (
     TYPES,
     TableKind,
     has_no_counts,
+    is_comment,
     is_in_percent,
     simplify,
 )
@@ -146,20 +148,21 @@ class Rows:
 
     def _take_apart(self, kind: TableKind) -> Sheet:
         """Return the columns of one table, whose kind is right."""
+        notes = list(self.notes)
+        if self.separator == "," and self.unit == "line":
+            heads, *below = self.cells
+            notes += find_split_numbers(self.path, heads, self.lines[1:], below, kind)
         places, percents, renamed = _find_columns(self, kind)
         self._check_widths()
-        if kind is PROPOSAL:
-            self._refuse_halves(places["contribution"])
         if kind is PROPOSAL and (heading := self._find_agents(places)):
             places["agent"] = places.pop(heading)
             renamed.append(f"the column {heading!r} is read as agent")
         if kind is PROPOSAL and "agent" not in places:
             self._refuse_numbered(places)
         self._check_strays(kind, places)
-        notes = list(self.notes)
         if renamed:
             notes.append(f"in {self.path} {_join(renamed)}")
-        notes += [] if kind.labels else self._note_unread(kind, places)
+        notes += self._note_unread(kind, places)
         rows = self.cells[1:]
         cells = {name: [row[place] for row in rows] for name, place in places.items()}
         for name in cells:
@@ -204,26 +207,6 @@ class Rows:
             )
         return named[0] if named else None
 
-    def _refuse_halves(self, place: int) -> None:
-        """Refuse contributions such as 1,340 that a comma has split into two cells.
-
-        The second half then stands in a column that is empty where numbers are small.
-
-        place: where the contributions stand.
-        """
-        pairs = [row[place : place + 2] for row in self.cells[1:] if len(row) > place + 1]
-        filled = [pair for pair in pairs if pair[1]]
-        is_split = 0 < len(filled) < len(pairs) and all(map(_is_split, filled))
-        if self.separator == "," and self.unit == "line" and is_split:
-            row = next(n for n, cells in enumerate(self.cells) if n and cells[place + 1])
-            one, other = filled[0]
-            heading = self.cells[0][place + 1]
-            raise InputError(
-                f"line {self.lines[row]} of {self.path} has {one} and {other} next to each other, "
-                f"which can be {one}{other}: write {one}{other} if that is meant, or fill in the "
-                f"whole column {heading!r}, with 0 where there is nothing"
-            )
-
     def _refuse_numbered(self, places: Mapping[str, int]) -> None:
         """Refuse a proposal without names whose lines have numbers in another order.
 
@@ -253,8 +236,9 @@ class Rows:
         notes, unread = [], []
         known = (*kind.needed, *kind.own)
         free = [name for name in known if name not in places]
+        is_wide = kind.labels and "label" not in places
         for name in places:
-            if name in known:
+            if name in known or (is_wide and not is_comment(name)):
                 continue
             if meant := kind.find_misspelt(name, free):
                 raise InputError(
@@ -472,12 +456,6 @@ class Rows:
         if self.separator == ",":
             return "write numbers without commas, as 1700 or 0.85"
         return "delete the cells without a heading"
-
-
-def _is_split(pair: Sequence[str]) -> bool:
-    """Return whether two cells can be the halves of a number with a comma between thousands."""
-    one, other = pair
-    return bool(re.fullmatch("[1-9][0-9]{0,2}", one) and re.fullmatch("[0-9]{3}", other))
 
 
 def _are_different(names: Sequence[str]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from fedaccord._io.kinds import FAILED, MEANS, OWN, PROPOSAL, TOTALS, TYPES, TableKind
+from fedaccord._io.kinds import FAILED, MEANS, OWN, PROPOSAL, TOTALS, TYPES, TableKind, is_comment
 from fedaccord._io.numbers import (
     ERROR,
     PLAIN,
@@ -222,7 +222,8 @@ class Sheet:
 
     def _is_label(self, name: str) -> bool:
         """Return whether a column has the counts of a label, in a table that is wide."""
-        return self.kind.labels and name not in TYPES and "label" not in self.cells
+        is_wide = self.kind.labels and "label" not in self.cells
+        return is_wide and name not in TYPES and not is_comment(name)
 
     def own_fields(self, agents: Sequence[str]) -> dict[str, list[float]]:
         """Return the numbers that agents have one of each, by the field that keeps them.

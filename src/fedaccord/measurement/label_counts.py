@@ -19,6 +19,7 @@ from fedaccord._io.kinds import (
     UNLABELLED,
     find_near_miss,
     has_no_counts,
+    is_comment,
     simplify,
 )
 from fedaccord._io.numbers import PLAIN, SUPPRESSED, Suspicion, find_middle, shorten
@@ -108,7 +109,8 @@ def _refuse_percent(sheet: Sheet, agents: Sequence[str]) -> None:
 
 def _find_labels(sheet: Sheet) -> tuple[str, ...]:
     """Return the labels of a table with a column for each."""
-    return tuple(name for name in sheet.columns if name not in ("agent", *HISTOGRAMS.own))
+    known = ("agent", *HISTOGRAMS.own)
+    return tuple(name for name in sheet.columns if name not in known and not is_comment(name))
 
 
 def _doubt_limits(
