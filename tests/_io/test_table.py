@@ -125,8 +125,8 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
         ("pilot,agent,n,n,accuracy", "names the column 'contribution' twice"),
         (
             "pilot,agent,n,,accuracy",
-            "^column 4 of .* has no name in line 1, and line 2 has '4' in it: give it a name, or "
-            "delete what stands in it$",
+            "^column 4 of .* has no name in line 1, and line 2 has '4' in it: give the column a "
+            "name, or write numbers without commas$",
         ),
         (
             "pilot,agent,n,acurracy,x",
@@ -134,9 +134,9 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
         ),
         (
             "Pilot,Maison,Cas,Taux,But",
-            "Its headings in line 1 are 'Pilot', 'Maison', 'Cas', 'Taux', 'But'. Accepted "
-            "headings for the agent: 'agent', .*'hospital'.*; for the contribution: "
-            "'contribution', ",
+            "Its headings in line 1 are 'Pilot', 'Maison', 'Cas', 'Taux' and 'But'. Rename one to "
+            "an accepted heading, for the agent: 'agent', .*'hospital', 'site' and 19 more; for "
+            "the contribution: 'contribution', ",
         ),
         ("pilot,agent,contributoin,x,y", "no column 'contribution': rename 'contributoin' if"),
         ("agent,n,a,b,c", "is a table of contributions, and a table of pilots is needed here"),
@@ -773,6 +773,52 @@ def test_two_cells_that_may_be_two_numbers_are_read(tmp_path, text, noted):
     notes = [note for note in sheet_of(tmp_path, text, kind).notes if "next to each other" in note]
     assert len(notes) == noted
     assert not noted or "if that is one number" in notes[0]
+
+
+LONG = "agent,label,count,need,limit\nA,flu,90,50,100\nA,cold,8,,\nB,flu,9,40,20\n"
+WIDE = "agent,flu,cold,need\nA,90,8,50\nB,9,4,40\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (LONG + "\nregion,beds,\nNorth,400,\n", 6),
+        (LONG + "\nDeadline,2026,,,\n", 6),
+        (LONG + "* estimated,12,,,\n", 5),
+        (WIDE + "\n\nDeadline,2026,,\n", 6),
+        (WIDE + "* estimated,12,,\n", 4),
+    ],
+)
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_what_stands_below_a_histogram_is_no_agent(tmp_path, text, line, mark):
+    width = text.split("\n")[0].count(",")
+    rows = [row + "," * (width - row.count(",")) if row else row for row in text.split("\n")]
+    with pytest.raises(InputError, match=f"^line {line} of .*, like a note .*: delete it, or wr"):
+        sheet_of(tmp_path, "\n".join(rows).replace(",", mark), HISTOGRAMS)
+
+
+@pytest.mark.parametrize("text", [LONG + "\nC,flu,5,,\n", WIDE + "\nC,0,,\n", WIDE + "\nC,5,,9\n"])
+def test_an_agent_below_an_empty_line_is_one(tmp_path, text):
+    assert "C" in sheet_of(tmp_path, text, HISTOGRAMS).column("agent")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2.5/5,0.8", "the contribution .*: write"),
+        ("1150/2,0.8", 'reads "1150/2": write it with a point .* no separators'),
+        ("0x47e,0.8", 'reads "0x47e": write it in digits alone, as 1700'),
+    ],
+)
+def test_a_part_of_a_number_is_no_number_of_samples(tmp_path, text, said):
+    sheet = sheet_of(tmp_path, f"pilot,agent,contribution,accuracy\n1,A,{text}\n")
+    with pytest.raises(InputError, match=said):
+        sheet.numbers("contribution")
+
+
+def test_a_table_named_like_a_workbook_is_read_with_a_note(tmp_path):
+    rows = read_rows(written(tmp_path, CITY, "table.xlsx"))
+    assert rows.notes == (f"{rows.path} is no workbook, whatever its name, and is read as CSV",)
 
 
 def test_a_column_of_comments_is_no_label(tmp_path):

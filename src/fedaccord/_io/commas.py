@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
+from typing import NamedTuple
 
 from fedaccord._io.kinds import HISTOGRAMS, PROPOSAL, TableKind, has_no_counts, is_comment
 from fedaccord._io.kinds import is_in_percent as has_percent
@@ -30,14 +30,8 @@ LARGE, ALONE = ("need", "validation", "limit"), ("need", "validation")
 SMALL, FEW = 10, 100
 
 
-@dataclass(frozen=True)
-class _Joined:
-    """A line with two cells as one number.
-
-    before, after: how unlike its columns the line is, as it is and joined.
-    place: of the first of the two cells.
-    cells: of the joined line.
-    """
+class _Joined(NamedTuple):
+    """A line with the cells at a place and after it as one, and how unlike its columns it is."""
 
     before: float
     after: float
@@ -178,12 +172,17 @@ def find_split_numbers(
     def head(row: int) -> int:
         return int(rows[row][joined[row].place])
 
+    def is_like(row: int) -> bool:
+        one = joined[row]
+        return grid.rate(one.cells, one.place, one.cells[one.place]) < FAR
+
     wrong = {n: one for n, one in joined.items() if math.isinf(one.before)}
+    likely = {n for n in wrong if is_like(n)}
     if wrong:
         gain(wrong)
-        for row, one in wrong.items():
-            if grid.rate(one.cells, one.place, one.cells[one.place]) < FAR:
-                refuse(row, one)
+        likely |= {n for n in wrong if head(n) < SMALL and is_like(n)}
+    if likely:
+        refuse(min(likely), joined[min(likely)])
     joined = {
         n: one
         for n, one in joined.items()

@@ -26,7 +26,7 @@ from fedaccord._io.numbers import PLAIN, Merged, shorten
 from fedaccord._io.sheet import Sheet, is_total, name_cell
 from fedaccord._io.writing import unescape_formula
 from fedaccord.errors import InputError
-from fedaccord.wording import SPOKEN, join_with_and, pluralize
+from fedaccord.wording import SPOKEN, join_with_and, name_few, pluralize
 
 # Above the headings of a table there may be a title, of up to so many lines.
 MOST_ABOVE = 10
@@ -295,12 +295,11 @@ class Rows:
             # A proposal can do without names; a heading that is not ours may still mean them.
             unknown = dict.fromkeys(["agent", *missing] if "agent" not in columns else missing)
             known = "; ".join(
-                f"for the {one}: {', '.join(map(repr, kind.headings(one)))}" for one in unknown
+                f"for the {one}: {name_few([*map(repr, kind.headings(one))], 4)}" for one in unknown
             )
             raise InputError(
                 f"{self.path} has no column {name!r}{meant}. Its headings in {where} are "
-                f"{', '.join(map(repr, heads))}. "
-                f"Accepted headings {known}"
+                f"{name_few([*map(repr, heads)], 8)}. Rename one to an accepted heading, {known}"
             )
 
     def _refuse_scaled(self, strangers: Sequence[str]) -> None:
@@ -417,6 +416,8 @@ class Rows:
         kind: of table.
         places: where each column stands.
         """
+        if kind is HISTOGRAMS:
+            self._refuse_below()
         agent = places.get("agent")
         for line, row in zip(self.lines[1:], self.cells[1:], strict=True):
             where = f"{self.unit} {line} of {self.path}"
@@ -435,6 +436,22 @@ class Rows:
             if len(said) == 1 < len(places) and kind is PROPOSAL and _is_long(text):
                 raise InputError(
                     f"{where} looks like a note: delete it, or fill in the missing cells"
+                )
+
+    def _refuse_below(self) -> None:
+        """Refuse another table or notes below label histograms, of a name and one more cell."""
+        sizes = [sum(map(bool, row)) for row in self.cells]
+        full = max((n for n, size in enumerate(sizes) if n and size > 2), default=0)
+        if not full or min(sizes[1 : full + 1]) < 3:
+            return
+        for n in range(full + 1, len(sizes)):
+            first, second = [*filter(None, self.cells[n]), ""][:2]
+            apart = self.lines[n] > self.lines[n - 1] + 1
+            if second not in ("", "0") and (apart or NOTE.match(first)):
+                raise InputError(
+                    f"{self.unit} {self.lines[n]} of {self.path} has only {first!r} and "
+                    f"{second!r}, like a note or another table: delete it, or write 0 in its "
+                    "empty cells if it is an agent"
                 )
 
     def _find_width_remedy(self, row: list[str], width: int) -> str:
@@ -526,10 +543,11 @@ def _refuse_cells_below(rows: Rows, place: int) -> None:
             book = rows.unit == "row"
             column = cell.removesuffix(str(line)) if book else place + 1
             where = f"cell {cell}" if book else f"line {line}"
+            remedy = "write numbers without commas" if rows.separator == "," else "delete it"
             raise InputError(
                 f"column {column} of {rows.path} has no name in {rows.unit} {rows.lines[0]}, and "
-                f"{where} has {shorten(row[place])!r}{'' if book else ' in it'}: give it a name, "
-                "or delete what stands in it"
+                f"{where} has {shorten(row[place])!r}{'' if book else ' in it'}: give the column "
+                f"a name, or {'delete what stands in it' if book else remedy}"
             )
 
 

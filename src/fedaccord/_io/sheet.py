@@ -231,7 +231,15 @@ class Sheet:
         agents: whose numbers to return; the column "agent" says whose row it is.
         """
         columns = [name for name in self.kind.own if name in OWN]
-        return {OWN[name][0]: self._own_numbers(name, agents, OWN[name][1]) for name in columns}
+        found = {name: self._own_numbers(name, agents, OWN[name][1]) for name in columns}
+        limits = dict(zip(agents, found.get("limit", ()), strict=False))
+        for row, owner in enumerate(self.cells["agent"] if "minimum" in self.cells else ()):
+            if (least := self.number("minimum", row)) > (most := limits.get(owner, math.inf)):
+                raise InputError(
+                    f"{self.describe('minimum', row)} is {least:g}, above its limit of {most:g}: "
+                    "lower one or raise the other"
+                )
+        return {OWN[name][0]: values for name, values in found.items()}
 
     def _own_numbers(self, name: str, agents: Sequence[str], otherwise: float) -> list[float]:
         if name not in self.cells:
