@@ -286,6 +286,10 @@ def test_a_label_stands_next_to_the_others(tmp_path: Path) -> None:
     assert Histograms.load(written(tmp_path, first)).labels == ("clear", "ill")
 
 
+def suspicions(folder: Path, text: str) -> list[str]:
+    return [n for n in Histograms.load(written(folder, text)).notes if isinstance(n, Suspicion)]
+
+
 @pytest.mark.parametrize(
     "cells",
     [
@@ -296,19 +300,17 @@ def test_a_label_stands_next_to_the_others(tmp_path: Path) -> None:
         (45964, 45964, 45965),
     ],
 )
-def test_numbers_far_above_all_counts_are_no_label(tmp_path: Path, cells: tuple[int, ...]) -> None:
+def test_numbers_far_above_all_counts_are_doubted(tmp_path: Path, cells: tuple[int, ...]) -> None:
     counts = ("1500,500", "350,1950", "150,120")
     lines = (f"{n},{few},{many}\n" for n, few, many in zip("ABC", counts, cells, strict=True))
     text = "agent,clear,ill,IKX\n" + "".join(lines)
-    with pytest.raises(InputError, match=r"^the column 'IKX' of .* far above all others, like"):
-        Histograms.load(written(tmp_path, text))
-    assert Histograms.load(written(tmp_path, text.replace("IKX", "IKX cases"))).labels[2:]
+    assert any("'IKX' of" in note and "far above" in note for note in suspicions(tmp_path, text))
+    assert not suspicions(tmp_path, text.replace("IKX", "IKX cases"))
 
 
-def test_dates_are_no_label_though_a_count_is_missing(tmp_path: Path) -> None:
+def test_dates_are_doubted_though_a_count_is_missing(tmp_path: Path) -> None:
     text = "agent,clear,ill,rare,IKX\nA,1500,500,,45964\nB,350,1950,4,45964\nC,150,120,3,45965\n"
-    with pytest.raises(InputError, match=r"^the column 'IKX' of .* far above all others, like"):
-        Histograms.load(written(tmp_path, text))
+    assert any("'IKX' of" in note and "far above" in note for note in suspicions(tmp_path, text))
 
 
 @settings(max_examples=60)

@@ -259,7 +259,7 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
         raise InputError(f"{sheet.path} has no column with counts of a label; add one per label")
     _check_labels(sheet, labels)
     counts, room = _read_cells(sheet, labels)
-    _refuse_identifiers(sheet, labels, counts)
+    _doubt_identifiers(sheet, labels, counts)
     _refuse_apart(sheet, labels)
     for label, column in zip(labels, counts.T, strict=True):
         is_left = sheet.places[label] < sheet.places["agent"]
@@ -331,8 +331,8 @@ def _offer_limit(sheet: Sheet) -> str:
     return f"call it {' or '.join(free)}, or " if free else ""
 
 
-def _refuse_identifiers(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> None:
-    """Refuse columns of numbers that tell agents apart, as of a telephone, or of dates.
+def _doubt_identifiers(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> None:
+    """Doubt columns of numbers that tell agents apart, as of a telephone, or of dates.
 
     They are far larger than any count, or large and almost the same for all agents, where the
     counts are neither.
@@ -355,10 +355,12 @@ def _refuse_identifiers(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> 
             is_unlike = is_unlike or (known.size > 0 and np.median(known) >= LEAST_UNLIKE)
             if is_unlike and least[suspects].min() >= factor * np.nanmax(counts[:, others]):
                 label = labels[int(np.argmax(suspects))]
-                raise InputError(
-                    f"the column {label!r} of {sheet.path} has numbers far above all others, like "
-                    "telephone numbers or dates and unlike counts: delete it, or call it "
-                    f"'{label} cases' if it is a label"
+                sheet.notes.append(
+                    Suspicion(
+                        f"the column {label!r} of {sheet.path} has numbers far above all others, "
+                        "like telephone numbers or dates and unlike counts: delete it, or call it "
+                        f"'{label} cases' if it is a label"
+                    )
                 )
 
 
