@@ -818,7 +818,7 @@ def test_a_part_of_a_number_is_no_number_of_samples(tmp_path, text, said):
 
 def test_a_table_named_like_a_workbook_is_read_with_a_note(tmp_path):
     rows = read_rows(written(tmp_path, CITY, "table.xlsx"))
-    assert rows.notes == (f"{rows.path} is no workbook, whatever its name, and is read as CSV",)
+    assert rows.notes == (f"{rows.path} is not a workbook, whatever its name, and is read as CSV",)
 
 
 def test_a_column_of_comments_is_no_label(tmp_path):
