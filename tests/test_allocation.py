@@ -91,7 +91,7 @@ def test_names_that_do_not_match_are_named(agents, words):
         ("", "is empty; save the table again, with its headings and numbers"),
         (
             "agent,amount\na,1\n",
-            "no column 'contribution'. Its headings in line 1 are 'agent', 'amount'. .*: 'contr",
+            "no column 'contribution'. Its headings .* are 'agent' and 'amount'. Rename .*: 'contr",
         ),
         (
             "agent,contribution\na,1\nb\n",
@@ -125,7 +125,7 @@ def test_names_that_do_not_match_are_named(agents, words):
         ("agent,label,count\na,x,2\n", "table of label histograms, .*'fedaccord plan"),
         ('{"model": "linear"}', "is JSON and not a table; a game is taken by 'fedaccord solve'"),
         ("contribution\nx\n", 'the contribution in line 2 of .* reads "x"'),
-        ("agent,contribution\na,1\nb,1,700\n", "line 3 of .* has 3 cells, the headings 2"),
+        ("agent,contribution\na,1\nb,1,700\n", "line 3 of .* one number with a comma: write 1700"),
         ("agent,contribution\na,-1\n", r"contribution of a in line 2 of .* is negative \(-1\)"),
         ("agent,contribution\na,600 to 800\n", "a range cannot be used; write one number"),
         ("contribution\n" + "1" * 200_000, "not CSV"),

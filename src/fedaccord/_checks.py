@@ -185,7 +185,11 @@ def find_slip(name: str, known: Sequence[str]) -> str | None:
     near = find_closest(name, known)
     if near is None:
         return None
-    one, other = _fold(name), _fold(near)
+    # Between letters 0 and 1 are likely letters too.
+    one, other = (
+        re.sub(r"(?<=[^\W\d])[01](?=[^\W\d])", lambda digit: "ol"[int(digit[0])], _fold(text))
+        for text in (name, near)
+    )
     words, others = one.split(), other.split()
     if len(words) == len(others):
         apart = [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]

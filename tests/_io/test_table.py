@@ -124,8 +124,8 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
         ("pilot,agent,n,n,accuracy", "names the column 'contribution' twice"),
         (
             "pilot,agent,n,,accuracy",
-            "^column 4 of .* has no name in line 1, and line 2 has '4' in it: give it a name, or "
-            "delete what stands in it$",
+            "^column 4 of .* has no name in line 1, and line 2 has '4' in it: give the column a "
+            "name, or write numbers without commas$",
         ),
         (
             "pilot,agent,n,acurracy,x",
@@ -133,9 +133,9 @@ def test_headings_have_synonyms(tmp_path, headings, noted):
         ),
         (
             "Pilot,Maison,Cas,Taux,But",
-            "Its headings in line 1 are 'Pilot', 'Maison', 'Cas', 'Taux', 'But'. Accepted "
-            "headings for the agent: 'agent', .*'hospital'.*; for the contribution: "
-            "'contribution', ",
+            "Its headings in line 1 are 'Pilot', 'Maison', 'Cas', 'Taux' and 'But'. Rename one to "
+            "an accepted heading, for the agent: 'agent', .*'hospital', 'site' and 19 more; for "
+            "the contribution: 'contribution', ",
         ),
         ("pilot,agent,contributoin,x,y", "no column 'contribution': rename 'contributoin' if"),
         ("agent,n,a,b,c", "is a table of contributions, and a table of pilots is needed here"),
@@ -160,7 +160,8 @@ def test_empty_columns_and_rows_of_a_spreadsheet_are_skipped(tmp_path):
         ("a,1,0.5\nb,2\n", "has 2 cells, the headings 3: fill in the missing cells$"),
         ("a,1,0.5\nb\n", "it looks like a note; delete it$"),
         ("a,1,0.5\nHouse M, Bonn,2,0.5\n", 'a name with a comma in quotes, as "House M, Bonn"$'),
-        ("a,1,0.5\nb,1,700,0.5\n", "write numbers without commas, as 1700 or 0.85$"),
+        ("a,1,0.5\nb,1,700,0.5\n", "likely one number with a comma: write 1700$"),
+        ("a,1,0.5\nb,1,0,7\n", "write numbers without commas, as 1700 or 0.85$"),
     ],
 )
 def test_a_line_of_another_width_gets_one_remedy(tmp_path, text, said):
@@ -193,7 +194,7 @@ def test_a_file_without_a_table_is_named_for_what_it_is(tmp_path, content, name,
 
 
 def test_half_a_number_is_not_taken_for_an_empty_column(tmp_path):
-    with pytest.raises(InputError, match=r"line 3 .* has 4 cells, the headings 3: .* commas"):
+    with pytest.raises(InputError, match=r"line 3 .* has 1 and 500 .*: write 1500 if"):
         sheet_of(tmp_path, "agent,contribution,note\na,800,\nb,1,500,\n", PROPOSAL)
     sheet = sheet_of(tmp_path, "agent,contribution\na,800,\nb,500,\n", PROPOSAL)
     assert sheet.numbers("contribution") == [800, 500]
@@ -705,12 +706,10 @@ def test_thousands_and_per_mille_are_refused_with_the_number_to_write(tmp_path, 
 
 def test_a_comma_in_a_contribution_is_no_reserve(tmp_path):
     text = "agent,contribution,reserve\nN,1,340\nHill,340,\nMill,905,\n"
-    said = (
-        "^line 2 of .* has 1 and 340 next to each other, which can be 1340: write 1340 if .* 0 wh"
-    )
+    said = "^line 2 of .* has 1 and 340 next to each other, which can be 1340: write 1340 if .* 1.0"
     with pytest.raises(InputError, match=said):
         sheet_of(tmp_path, text, PROPOSAL)
-    for honest in (text.replace(",\n", ",0\n"), text.replace("340\n", "34\n", 1)):
+    for honest in (text.replace(",1,", ",1.0,"), text.replace("340\n", "34\n", 1)):
         assert sheet_of(tmp_path, honest, PROPOSAL).number("contribution", 0) == 1
     assert len(sheet_of(tmp_path, text.replace(",", ";"), PROPOSAL).lines) == 3
 
@@ -718,6 +717,118 @@ def test_a_comma_in_a_contribution_is_no_reserve(tmp_path):
 def test_some_agents_may_hold_three_digits_in_reserve(tmp_path):
     sheet = sheet_of(tmp_path, "agent,contribution,reserve\nN,500,200\nHill,340,\n", PROPOSAL)
     assert sheet.numbers("contribution") == [500, 340]
+
+
+COUNTS = "agent,clear,ill,hurt,{}\nA,1530,520,250,\nB,350,1240,430,\nC,1,140,190,370\n"
+SPLIT = "agent,clear,ill,hurt,{}\nA,1,530,520,250\nB,350,1,240,430\nC,140,190,1,370\n"
+RUNS = "pilot,agent,accuracy,contribution,goal,limit,validation,{}\n{}1,B,0.9,250,0.8,850,50,\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "number"),
+    [
+        *(
+            (COUNTS.format(head), 4, 1140)
+            for head in ("need", "other", "comment", "Unnamed: 4", "")
+        ),
+        *((SPLIT.format(head), 2, 1530) for head in ("limit", "other", "notes", "minimum", "goal")),
+        (COUNTS.format("need").replace(",\n", "\n"), 4, 1140),
+        ("agent,a,b,need,limit\nA,530,520,520,2150\nB,350,240,410,1850\nC,1,9,1,350\n", 4, 1350),
+        ("agent,label,count\nA,flu,530\nB,flu,1,280\n", 3, 1280),
+        ("agent,label,count,need,goal,cost\nA,flu,530,,,\nB,flu,1,280,,\n", 3, 1280),
+        ("agent,label,count,need,goal,limit\nA,flu,530,,,2\nB,flu,1,280,,,\n", 3, 1280),
+        (RUNS.format("minimum", "1,A,0.9,250,0.8,2450,1,150\n"), 2, 1150),
+        (RUNS.format("date", "1,A,0.9,250,0.8,2,450,150\n"), 2, 2450),
+        (RUNS.format("comment", "1,A,0.9,1,320,0.8,850\n"), 2, 1320),
+    ],
+)
+def test_two_cells_that_are_one_number_are_refused_with_it(tmp_path, text, line, number):
+    kind = PILOTS if text.startswith("pilot") else HISTOGRAMS
+    said = f"^line {line} of .* has [0-9]+ and [0-9]+ next to each other, .*: write {number}( |$)"
+    with pytest.raises(InputError, match=said):
+        sheet_of(tmp_path, text, kind)
+
+
+@pytest.mark.parametrize("column", ["reserve", "comment", "limit", "beds", "plan"])
+@pytest.mark.parametrize("ends", [("340", "260", "150"), ("000", "000", "000")])
+def test_contributions_that_are_all_split_are_refused(tmp_path, column, ends):
+    rows = "".join(f"{name},1,{end}\n" for name, end in zip("ABC", ends, strict=True))
+    with pytest.raises(InputError, match=f"^line 2 of .*: write 1{ends[0]} if that is meant"):
+        sheet_of(tmp_path, f"agent,contribution,{column}\n{rows}", PROPOSAL)
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("agent,a,b,c,need\nA,530,120,250,300\nB,350,240,430,200\n", False),
+        ("agent,rare,b,c,need\nA,2,340,520,250\nB,5,220,120,300\nC,1,140,250,200\n", True),
+        (
+            "agent,a,b,c,need,limit\nA,530,52,2,52,215\nB,350,1240,430,41,1850\nC,1,140,190,370,\n",
+            1,
+        ),
+        ("agent,a,b,c,need\nA,530,20,250,300\nB,3,240,430,200\nC,90,240,130,200\n", False),
+        ("agent,label,count,need\nA,flu,90,250\nA,none,5,\nB,flu,120,280\nB,none,7,\n", False),
+        (RUNS.format("cost", "1,A,0.9,250,0.8,450,150,200\n"), False),
+        (COUNTS.format("need").replace(",", ";"), False),
+    ],
+)
+def test_two_cells_that_may_be_two_numbers_are_read(tmp_path, text, noted):
+    kind = PILOTS if text.startswith("pilot") else HISTOGRAMS
+    notes = [note for note in sheet_of(tmp_path, text, kind).notes if "next to each other" in note]
+    assert len(notes) == noted
+    assert not noted or "if that is one number" in notes[0]
+
+
+LONG = "agent,label,count,need,limit\nA,flu,90,50,100\nA,cold,8,,\nB,flu,9,40,20\n"
+WIDE = "agent,flu,cold,need\nA,90,8,50\nB,9,4,40\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (LONG + "\nregion,beds,\nNorth,400,\n", 6),
+        (LONG + "\nDeadline,2026,,,\n", 6),
+        (LONG + "* estimated,12,,,\n", 5),
+        (WIDE + "\n\nDeadline,2026,,\n", 6),
+        (WIDE + "* estimated,12,,\n", 4),
+    ],
+)
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_what_stands_below_a_histogram_is_no_agent(tmp_path, text, line, mark):
+    width = text.split("\n")[0].count(",")
+    rows = [row + "," * (width - row.count(",")) if row else row for row in text.split("\n")]
+    with pytest.raises(InputError, match=f"^line {line} of .*, like a note .*: delete it, or wr"):
+        sheet_of(tmp_path, "\n".join(rows).replace(",", mark), HISTOGRAMS)
+
+
+@pytest.mark.parametrize("text", [LONG + "\nC,flu,5,,\n", WIDE + "\nC,0,,\n", WIDE + "\nC,5,,9\n"])
+def test_an_agent_below_an_empty_line_is_one(tmp_path, text):
+    assert "C" in sheet_of(tmp_path, text, HISTOGRAMS).column("agent")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2.5/5,0.8", "the contribution .*: write"),
+        ("1150/2,0.8", 'reads "1150/2": write it with a point .* no separators'),
+        ("0x47e,0.8", 'reads "0x47e": write it in digits alone, as 1700'),
+    ],
+)
+def test_a_part_of_a_number_is_no_number_of_samples(tmp_path, text, said):
+    sheet = sheet_of(tmp_path, f"pilot,agent,contribution,accuracy\n1,A,{text}\n")
+    with pytest.raises(InputError, match=said):
+        sheet.numbers("contribution")
+
+
+def test_a_table_named_like_a_workbook_is_read_with_a_note(tmp_path):
+    rows = read_rows(written(tmp_path, CITY, "table.xlsx"))
+    assert rows.notes == (f"{rows.path} is not a workbook, whatever its name, and is read as CSV",)
+
+
+def test_a_column_of_comments_is_no_label(tmp_path):
+    sheet = sheet_of(tmp_path, "agent,ill,well,Remarks\nA,5,6,late\nB,4,9,\n", HISTOGRAMS)
+    assert sheet.notes == [f"the column 'Remarks' of {sheet.path} is not read"]
+    assert Histograms.load(sheet.path).labels == ("ill", "well")
 
 
 @pytest.mark.parametrize("text", ["nr,cases\n2,5\n1,6\n", "id,cases\n70,5\n12,6\n"])

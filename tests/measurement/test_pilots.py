@@ -105,7 +105,7 @@ def test_what_nobody_said_is_not_written(tmp_path: Path) -> None:
         ("1,City,100", "1,City,<11", "City in line 2.*<11.*withheld.*the number itself"),
         ("1,City,100", "1,City,#N/A", "City in line 2.*#N/A.*error of the spreadsheet"),
         ("1,City,100", "1,City,901", "City in line 2 of .* is 901, above its limit of 900"),
-        ("1,City,100", "1,City,1,700", "line 2 of .* has 9 cells"),
+        ("1,City,100", "1,City,1,700", "line 2 of .* one number .* write 1700"),
         ("2,City,0,,", "2,City,0,,0.9", "goal of City is 0.8 .* 0.9 in line 4"),
         ("0.8,400", "80,400", "did you mean 0.8"),
         ("0.8,400", "1,400", "goal of City in line 2 of .* is 1: .* above 0 and below 1"),

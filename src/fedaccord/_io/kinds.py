@@ -86,6 +86,8 @@ NO_LABELS = frozenset(
     )
 )
 NO_LABEL = re.compile(r"(?:nummer|\bnumber|\bnr|\bid|datum|\bdate)\.?$|unnamed: ?[0-9]+$")
+# Headings of texts for people.
+COMMENTS = re.compile(r"(?:comment|note|remark|kommentar|bemerkung|anmerkung|hinweis)(?:s|e|en)?$")
 # Headings of samples that have no label, and of those that other columns count already.
 UNLABELLED = re.compile(r"(?:un|not |non ?)label?led$|(?:without|ohne) label$")
 AGAIN = re.compile(r"(?:of which|of these|of those|thereof|davon|darunter)\b")
@@ -250,6 +252,11 @@ def has_no_counts(heading: str) -> bool:
     """Return whether a heading is that of numbers that count no samples, as of a telephone."""
     words = simplify(heading)
     return bool({words, words.rstrip(".")} & NO_LABELS or NO_LABEL.search(words))
+
+
+def is_comment(heading: str) -> bool:
+    """Return whether a heading is that of texts for people, and never a label."""
+    return COMMENTS.match(simplify(heading).rstrip(".:")) is not None
 
 
 def simplify(heading: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable
@@ -211,10 +212,11 @@ def read_number(
     if PLAIN.fullmatch(text) or isinstance(text, Exact):
         return float(text)
     plainer = marks.clean(text.translate(PLAINER), kind, column, what)
-    try:
-        value = float(as_numbers([plainer], what)[0])
-    except InputError:
-        value = math.nan
+    value = math.nan
+    # Numbers of samples are no parts of others.
+    if "/" not in plainer or (kind != "count" and column != "need"):
+        with contextlib.suppress(InputError):
+            value = float(as_numbers([plainer], what)[0])
     if math.isnan(value):
         raise InputError(f'{what} reads "{shorten(text)}": {_find_remedy(text, column)}')
     return value
@@ -286,6 +288,8 @@ def _find_remedy(text: str, column: str) -> str:
     numbers = re.findall(r"[0-9]+(?:[.,][0-9]+)?", text)
     if len(numbers) == 1:
         return f"write the number alone, as {numbers[0].replace(',', '.')}"
+    if re.search(r"[0-9][^\W\d_]", text):
+        return "write it in digits alone, as 1700"
     if numbers:
         return "write it with a point for decimals and no separators, as 1700 or 0.85"
     if column == "accuracy":

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NoReturn
 
 from fedaccord._checks import clean_name, find_closest
+from fedaccord._io.commas import find_split_numbers
 from fedaccord._io.kinds import (
     HISTOGRAMS,
     MEMBERS,
@@ -17,13 +18,14 @@ from fedaccord._io.kinds import (
     TYPES,
     TableKind,
     has_no_counts,
+    is_comment,
     is_in_percent,
     simplify,
 )
 from fedaccord._io.numbers import PLAIN, Merged, shorten
 from fedaccord._io.sheet import Sheet, is_total, name_cell, unescape_formula
 from fedaccord.errors import InputError
-from fedaccord.wording import SPOKEN, join_with_and, pluralize
+from fedaccord.wording import SPOKEN, join_with_and, name_few, pluralize
 
 # Above the headings of a table there may be a title, of up to so many lines.
 MOST_ABOVE = 10
@@ -145,20 +147,21 @@ class Rows:
 
     def _take_apart(self, kind: TableKind) -> Sheet:
         """Return the columns of one table, whose kind is right."""
+        notes = list(self.notes)
+        if self.separator == "," and self.unit == "line":
+            heads, *below = self.cells
+            notes += find_split_numbers(self.path, heads, self.lines[1:], below, kind)
         places, percents, renamed = _find_columns(self, kind)
         self._check_widths()
-        if kind is PROPOSAL:
-            self._refuse_halves(places["contribution"])
         if kind is PROPOSAL and (heading := self._find_agents(places)):
             places["agent"] = places.pop(heading)
             renamed.append(f"the column {heading!r} is read as agent")
         if kind is PROPOSAL and "agent" not in places:
             self._refuse_numbered(places)
         self._check_strays(kind, places)
-        notes = list(self.notes)
         if renamed:
             notes.append(f"in {self.path} {_join(renamed)}")
-        notes += [] if kind.labels else self._note_unread(kind, places)
+        notes += self._note_unread(kind, places)
         rows = self.cells[1:]
         cells = {name: [row[place] for row in rows] for name, place in places.items()}
         for name in cells:
@@ -204,29 +207,6 @@ class Rows:
             )
         return named[0] if named else None
 
-    def _refuse_halves(self, place: int) -> None:
-        """Refuse contributions such as 1,340 that a comma has split into two cells.
-
-        The second half then stands in a column that is empty where numbers are small.
-
-        place: where the contributions stand.
-        """
-        pairs = [row[place : place + 2] for row in self.cells[1:] if len(row) > place + 1]
-        filled = [pair for pair in pairs if pair[1]]
-        is_split = 0 < len(filled) < len(pairs) and all(map(_is_split, filled))
-        # Agents seldom hold more in reserve than they give.
-        if is_split and PROPOSAL.find_column(self.cells[0][place + 1]) == "reserve":
-            is_split = any(int(other) > int(one) for one, other in filled)
-        if self.separator == "," and self.unit == "line" and is_split:
-            row = next(n for n, cells in enumerate(self.cells) if n and cells[place + 1])
-            one, other = filled[0]
-            heading = self.cells[0][place + 1]
-            raise InputError(
-                f"line {self.lines[row]} of {self.path} has {one} and {other} next to each other, "
-                f"which can be {one}{other}: write {one}{other} if that is meant, or fill in the "
-                f"whole column {heading!r}, with 0 where there is nothing"
-            )
-
     def _refuse_numbered(self, places: Mapping[str, int]) -> None:
         """Refuse a proposal without names whose lines have numbers in another order.
 
@@ -256,8 +236,9 @@ class Rows:
         notes, unread = [], []
         known = (*kind.needed, *kind.own)
         free = [name for name in known if name not in places]
+        is_wide = kind.labels and "label" not in places
         for name in places:
-            if name in known:
+            if name in known or (is_wide and not is_comment(name)):
                 continue
             if meant := kind.find_misspelt(name, free):
                 raise InputError(
@@ -314,12 +295,11 @@ class Rows:
             # A proposal can do without names; a heading that is not ours may still mean them.
             unknown = dict.fromkeys(["agent", *missing] if "agent" not in columns else missing)
             known = "; ".join(
-                f"for the {one}: {', '.join(map(repr, kind.headings(one)))}" for one in unknown
+                f"for the {one}: {name_few([*map(repr, kind.headings(one))], 4)}" for one in unknown
             )
             raise InputError(
                 f"{self.path} has no column {name!r}{meant}. Its headings in {where} are "
-                f"{', '.join(map(repr, heads))}. "
-                f"Accepted headings {known}"
+                f"{name_few([*map(repr, heads)], 8)}. Rename one to an accepted heading, {known}"
             )
 
     def _refuse_scaled(self, strangers: Sequence[str]) -> None:
@@ -436,6 +416,8 @@ class Rows:
         kind: of table.
         places: where each column stands.
         """
+        if kind is HISTOGRAMS:
+            self._refuse_below()
         agent = places.get("agent")
         for line, row in zip(self.lines[1:], self.cells[1:], strict=True):
             where = f"{self.unit} {line} of {self.path}"
@@ -454,6 +436,22 @@ class Rows:
             if len(said) == 1 < len(places) and kind is PROPOSAL and _is_long(text):
                 raise InputError(
                     f"{where} looks like a note: delete it, or fill in the missing cells"
+                )
+
+    def _refuse_below(self) -> None:
+        """Refuse another table or notes below label histograms, of a name and one more cell."""
+        sizes = [sum(map(bool, row)) for row in self.cells]
+        full = max((n for n, size in enumerate(sizes) if n and size > 2), default=0)
+        if not full or min(sizes[1 : full + 1]) < 3:
+            return
+        for n in range(full + 1, len(sizes)):
+            first, second = [*filter(None, self.cells[n]), ""][:2]
+            apart = self.lines[n] > self.lines[n - 1] + 1
+            if second not in ("", "0") and (apart or NOTE.match(first)):
+                raise InputError(
+                    f"{self.unit} {self.lines[n]} of {self.path} has only {first!r} and "
+                    f"{second!r}, like a note or another table: delete it, or write 0 in its "
+                    "empty cells if it is an agent"
                 )
 
     def _find_width_remedy(self, row: list[str], width: int) -> str:
@@ -475,12 +473,6 @@ class Rows:
         if self.separator == ",":
             return "write numbers without commas, as 1700 or 0.85"
         return "delete the cells without a heading"
-
-
-def _is_split(pair: Sequence[str]) -> bool:
-    """Return whether two cells can be the halves of a number with a comma between thousands."""
-    one, other = pair
-    return bool(re.fullmatch("[1-9][0-9]{0,2}", one) and re.fullmatch("[0-9]{3}", other))
 
 
 def _are_different(names: Sequence[str]) -> bool:
@@ -551,10 +543,11 @@ def _refuse_cells_below(rows: Rows, place: int) -> None:
             book = rows.unit == "row"
             column = cell.removesuffix(str(line)) if book else place + 1
             where = f"cell {cell}" if book else f"line {line}"
+            remedy = "write numbers without commas" if rows.separator == "," else "delete it"
             raise InputError(
                 f"column {column} of {rows.path} has no name in {rows.unit} {rows.lines[0]}, and "
-                f"{where} has {shorten(row[place])!r}{'' if book else ' in it'}: give it a name, "
-                "or delete what stands in it"
+                f"{where} has {shorten(row[place])!r}{'' if book else ' in it'}: give the column "
+                f"a name, or {'delete what stands in it' if book else remedy}"
             )
 
 

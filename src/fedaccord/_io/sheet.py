@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
-from fedaccord._io.kinds import FAILED, MEANS, OWN, PROPOSAL, TOTALS, TYPES, TableKind
+from fedaccord._io.kinds import FAILED, MEANS, OWN, PROPOSAL, TOTALS, TYPES, TableKind, is_comment
 from fedaccord._io.numbers import (
     ERROR,
     PLAIN,
@@ -218,7 +218,8 @@ class Sheet:
 
     def _is_label(self, name: str) -> bool:
         """Return whether a column has the counts of a label, in a table that is wide."""
-        return self.kind.labels and name not in TYPES and "label" not in self.cells
+        is_wide = self.kind.labels and "label" not in self.cells
+        return is_wide and name not in TYPES and not is_comment(name)
 
     def own_fields(self, agents: Sequence[str]) -> dict[str, list[float]]:
         """Return the numbers that agents have one of each, by the field that keeps them.
@@ -226,7 +227,15 @@ class Sheet:
         agents: whose numbers to return; the column "agent" says whose row it is.
         """
         columns = [name for name in self.kind.own if name in OWN]
-        return {OWN[name][0]: self._own_numbers(name, agents, OWN[name][1]) for name in columns}
+        found = {name: self._own_numbers(name, agents, OWN[name][1]) for name in columns}
+        limits = dict(zip(agents, found.get("limit", ()), strict=False))
+        for row, owner in enumerate(self.cells["agent"] if "minimum" in self.cells else ()):
+            if (least := self.number("minimum", row)) > (most := limits.get(owner, math.inf)):
+                raise InputError(
+                    f"{self.describe('minimum', row)} is {least:g}, above its limit of {most:g}: "
+                    "lower one or raise the other"
+                )
+        return {OWN[name][0]: values for name, values in found.items()}
 
     def _own_numbers(self, name: str, agents: Sequence[str], otherwise: float) -> list[float]:
         if name not in self.cells:

@@ -90,6 +90,8 @@ def _read_any(path: str | Path, data: bytes, expected: str | None, sheet: str | 
     if sheet is not None:
         raise InputError(f"{path} has no sheets; leave --sheet out, or name an .xlsx file")
     text, notes = _decode(data, path, strict=expected is not None)
+    if Path(path).suffix.lower() in BOOKS:
+        notes += (f"{path} is not a workbook, whatever its name, and is read as CSV",)
     skipped = 0
     separator = None
     if said := re.match(r"\s*\"?sep=(.)\"?[^\S\t\n]*\r?\n", text):

@@ -19,6 +19,7 @@ from fedaccord._io.kinds import (
     UNLABELLED,
     find_meant,
     has_no_counts,
+    is_comment,
     simplify,
 )
 from fedaccord._io.numbers import PLAIN, SUPPRESSED, Suspicion, find_middle, shorten
@@ -33,6 +34,8 @@ AGENTS = re.compile(
     r"|institution|site|client)\b",
     re.IGNORECASE,
 )
+# What a line of the largest or the smallest numbers is called, and so may be an agent.
+EXTREMES = ("max", "maximum", "min")
 # What to do about a table whose rows are labels.
 SWAP = "swap rows and columns, so that each agent has a row and each label a column"
 # Comparing spellings takes time: more names than this are not compared with each other.
@@ -74,12 +77,15 @@ def read_counts(
             "column for each label"
         )
     _refuse_percent(sheet, agents)
+    if named := next((name for name in agents if simplify(name) in HISTOGRAMS.own), None):
+        raise InputError(f"{_find_place(sheet, named)} names {named!r}, a column, as agent: {SWAP}")
     read = (_read_long if long else _read_wide)(sheet, agents)
     labels, counts, room = _leave_out_sums(sheet, agents, *read)
     _note_withheld(sheet, ["count"] if long else labels)
     _doubt_sums(sheet, agents, labels, counts, room)
     _doubt_limits(sheet, agents, counts, room, limits)
     _doubt_spelling(sheet, agents, labels, counts)
+    _doubt_extremes(sheet, agents, counts)
     _note_percent(sheet, counts, limits)
     _doubt_turned(sheet, agents, labels)
     return labels, counts
@@ -108,7 +114,8 @@ def _refuse_percent(sheet: Sheet, agents: Sequence[str]) -> None:
 
 def _find_labels(sheet: Sheet) -> tuple[str, ...]:
     """Return the labels of a table with a column for each."""
-    return tuple(name for name in sheet.columns if name not in ("agent", *HISTOGRAMS.own))
+    known = ("agent", *HISTOGRAMS.own)
+    return tuple(name for name in sheet.columns if name not in known and not is_comment(name))
 
 
 def _doubt_limits(
@@ -151,15 +158,26 @@ def _doubt_spelling(
                 )
             )
     for agent, name in enumerate(agents if "label" in sheet.columns else ()):
-        apart = ~(has & has[agent]).any(axis=1) & (has.sum(axis=1) > has[agent].sum())
-        others = [one for one, differs in zip(agents, apart, strict=True) if differs]
-        if near := find_slip(name, others):
+        fuller = has.sum(axis=1) > has[agent].sum()
+        if near := find_slip(name, [one for one, more in zip(agents, fuller, strict=True) if more]):
             sheet.notes.append(
                 Suspicion(
-                    f"{name}, in {_find_place(sheet, name)}, has no label in common with {near}: "
+                    f"{name}, in {_find_place(sheet, name)}, has fewer labels than {near}: "
                     f"correct the name if {near} is meant"
                 )
             )
+
+
+def _doubt_extremes(sheet: Sheet, agents: Sequence[str], counts: Matrix) -> None:
+    """Refuse a line named and filled like the largest counts of all; note one that is named so."""
+    for agent, name in enumerate(agents):
+        if simplify(name) in EXTREMES and len(agents) > 2:
+            said = f"{_find_place(sheet, name)} is called {name!r}, like one of the largest or "
+            said += "smallest numbers: delete it"
+            others = np.delete(counts, agent, axis=0)
+            if any((counts[agent] == of(axis=0)).all() for of in (others.max, others.min)):
+                raise InputError(said)
+            sheet.notes.append(f"{said} if it is")
 
 
 def _note_percent(sheet: Sheet, counts: Matrix, limits: ArrayLike) -> None:
@@ -241,7 +259,7 @@ def _read_wide(sheet: Sheet, agents: tuple[str, ...]) -> Counts:
         raise InputError(f"{sheet.path} has no column with counts of a label; add one per label")
     _check_labels(sheet, labels)
     counts, room = _read_cells(sheet, labels)
-    _refuse_identifiers(sheet, labels, counts)
+    _doubt_identifiers(sheet, labels, counts)
     _refuse_apart(sheet, labels)
     for label, column in zip(labels, counts.T, strict=True):
         is_left = sheet.places[label] < sheet.places["agent"]
@@ -321,8 +339,8 @@ def _offer_limit(sheet: Sheet) -> str:
     return f"call it {' or '.join(free)}, or " if free else ""
 
 
-def _refuse_identifiers(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> None:
-    """Refuse columns of numbers that tell agents apart, as of a telephone, or of dates.
+def _doubt_identifiers(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> None:
+    """Doubt columns of numbers that tell agents apart, as of a telephone, or of dates.
 
     They are far larger than any count, or large and almost the same for all agents, where the
     counts are neither.
@@ -345,10 +363,12 @@ def _refuse_identifiers(sheet: Sheet, labels: Sequence[str], counts: Matrix) -> 
             is_unlike = is_unlike or (known.size > 0 and np.median(known) >= LEAST_UNLIKE)
             if is_unlike and least[suspects].min() >= factor * np.nanmax(counts[:, others]):
                 label = labels[int(np.argmax(suspects))]
-                raise InputError(
-                    f"the column {label!r} of {sheet.path} has numbers far above all others, like "
-                    "telephone numbers or dates and unlike counts: delete it, or call it "
-                    f"'{label} cases' if it is a label"
+                sheet.notes.append(
+                    Suspicion(
+                        f"the column {label!r} of {sheet.path} has numbers far above all others, "
+                        "like telephone numbers or dates and unlike counts: delete it, or call it "
+                        f"'{label} cases' if it is a label"
+                    )
                 )
 
 

@@ -276,7 +276,6 @@ class PilotTable:
         own = _read_own_fields(sheet, pilots, agents)
         _doubt_unread(sheet, dict(zip(agents, contributions.max(axis=0), strict=True)))
         _check_limits(sheet, dict(zip(agents, own["limits"], strict=True)))
-        _check_minimums(sheet, dict(zip(agents, own["limits"], strict=True)))
         for agent in np.flatnonzero(~contributions.any(axis=0) & np.isinf(own["limits"])):
             sheet.notes.append(
                 f"{agents[agent]} gives nothing in any pilot of {path}: if it has no samples, give "
@@ -618,19 +617,6 @@ def _check_limits(sheet: Sheet, limits: Mapping[str, float]) -> None:
                 f"above its limit of {limits[agent]:g}: correct one of them, or set a limit for "
                 "plans alone with --limit"
             )
-
-
-def _check_minimums(sheet: Sheet, limits: Mapping[str, float]) -> None:
-    """Refuse a minimum above the limit of its agent."""
-    if "minimum" in sheet.columns:
-        for row, (agent, least) in enumerate(
-            zip(sheet.column("agent"), sheet.numbers("minimum"), strict=True)
-        ):
-            if least > limits[agent]:
-                raise InputError(
-                    f"{sheet.describe('minimum', row)} is {least:g}, above its limit of "
-                    f"{limits[agent]:g}: lower one or raise the other"
-                )
 
 
 def _cell_names(names: tuple[str, ...]) -> Callable[[int], str]:
