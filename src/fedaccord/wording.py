@@ -1,6 +1,6 @@
 """Numbers, counts, lists and units as people read them.
 
-The only place that formats a number for people. Results that differ in how they write the same
+Formats the numbers that people read in results. Results that differ in how they write the same
 kind of number have a function each.
 
     count(2000, "agent")                2,000 agents

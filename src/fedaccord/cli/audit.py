@@ -50,7 +50,7 @@ Names = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Algorithm of the config, or FedAvg, MW-FED, Solo. Repeatable. Default: all.",
+        help="Algorithm of the config, or a built-in one such as MW-FED. Repeatable. Default: all.",
     ),
 ]
 

@@ -54,7 +54,8 @@ def train(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Algorithm of the config, or FedAvg, MW-FED, Solo. Default: the config's first.",
+            help="Algorithm of the config, or a built-in one such as MW-FED. Default: the config's "
+            "first.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed.")] = None,

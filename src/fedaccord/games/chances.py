@@ -157,7 +157,7 @@ class Fitted(Protocol):
 
     @property
     def resamples(self) -> Any:
-        """Fits to pilots drawn again: training, benefits and curves."""
+        """What may be true, given the pilots: training, benefits and curves."""
 
     @property
     def table(self) -> Any:

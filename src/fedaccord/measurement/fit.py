@@ -47,7 +47,7 @@ MOST_AGENTS = 100
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """B fits to pilots drawn again from the fit: how else the same pilots could have come out.
+    """B draws from the posterior: what may be true of all agents, given the pilots.
 
     benefits: (B, k, k).
     curves: (B, k, 4), parts (floor, height, head, pace).
@@ -97,7 +97,7 @@ class Measurement(Displayed):
     training_noise: (k,), the standard deviation of a run's true accuracy round the curve.
     measurement_noise: (k,), the standard deviation that measuring it on the agent's validation
         points adds at the goal; 0 where their number is not known, and training noise holds both.
-    resamples: fits to pilots drawn again.
+    resamples: what else may be true, given the pilots.
     fits: what was found for each agent, in the numbers of the fit.
     pooling: which agents were fitted in the light of the others, and what cross-validation says.
     seed: of the resamples.

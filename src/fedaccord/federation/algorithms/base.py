@@ -20,6 +20,10 @@ and some that few algorithms need:
     ended      whether training is over
     committed  the algorithm, once clients have pledged their contributions
     reserving  the algorithm, once clients hold reserves
+    limits     how many samples clients may have to give, reserves included
+    heard      the state after the clients' losses are known
+    proximal   how strongly a client's step stays near the server's model
+    personal   how strongly a client's own model stays near the server's
 
 A new algorithm is a subclass that replaces some of them. FedAvg and Solo replace none. Nothing here
 needs torch.
