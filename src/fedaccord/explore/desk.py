@@ -19,7 +19,7 @@ from fedaccord.planning.members import describe_joined
 from fedaccord.planning.plan import make_plan
 from fedaccord.planning.proposals import Proposal, follow, keep_data, propose, propose_planned
 from fedaccord.planning.result import Plan
-from fedaccord.planning.what_if import Basis, apply_scenario, has_chances, name_agents
+from fedaccord.planning.what_if import Basis, apply_scenario, has_chances, list_bounds, name_agents
 from fedaccord.wording import Words
 
 if TYPE_CHECKING:
@@ -170,9 +170,12 @@ class Desk:
 
     def _share(self, problem: State) -> CostShares:
         """Return who pays whom for the cheapest plan."""
+        from fedaccord.sharing.share import share_held_costs
+
         answer, game = self.need_answer(problem.put(plan="payments"))
-        unlocked = self.change(problem.put(lock=()))
-        return answer.share(_need_linear(game), unlocked, time_limit=TIME_LIMIT)
+        minimums, _ = list_bounds(self.change(problem.put(lock=())).basis)
+        held = answer.contributions if problem.lock else None
+        return share_held_costs(_need_linear(game), held, minimums, time_limit=TIME_LIMIT)
 
     def find_coalitions(self, state: State) -> Coalitions:
         """Return who should federate with whom."""

@@ -26,7 +26,6 @@ from fedaccord.planning.kept import ALMOST, KeptPlan, count_kept, plan_for_kept_
 from fedaccord.planning.result import Outcome, Plan
 from fedaccord.planning.sentences import list_verdict
 from fedaccord.planning.what_if import (
-    TIE,
     Changed,
     Numbers,
     Scenario,
@@ -41,7 +40,6 @@ from fedaccord.planning.what_if import (
 
 if TYPE_CHECKING:
     from fedaccord.equilibria.result import Solution
-    from fedaccord.sharing.result import CostShares
 
 SOLVERS = {"stable": solve_stable, "optimal": solve_optimal, "envy-free": solve_envy_free}
 
@@ -167,24 +165,6 @@ class Proposal:
         each = round_up(each) if counts_whole(self.changed.basis) else each
         given = np.clip(each, *list_bounds(self.changed.basis))
         return tuple(zip(self.changed.numbers, given.tolist(), strict=True))
-
-    def share(self, game: LinearGame, unlocked: Changed, *, time_limit: float) -> CostShares:
-        """Return who pays whom for the plan, which is an optimal one.
-
-        A lock counts as a limit where the plan is the same with either, so that payments are too.
-
-        game: that the plan is for.
-        unlocked: the same scenario without locks.
-        time_limit: seconds for each solver.
-        """
-        from fedaccord.sharing.share import share_costs
-
-        if self.changed.scenario.lock and self.contributions is not None:
-            minimums, _ = list_bounds(unlocked.basis)
-            found = share_costs(game.replace(minimums=minimums), time_limit=time_limit)
-            if np.allclose(found.contributions, self.contributions, rtol=TIE, atol=TIE):
-                return found
-        return share_costs(game, time_limit=time_limit)
 
     def find_kept_plan(self) -> Vector | None:
         """Return what agents give in a plan for agents that keep data; None where none is known."""

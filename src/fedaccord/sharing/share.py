@@ -35,6 +35,9 @@ UNEXAMINED = (
     "The payments have no intervals: the effect of errors in the game's numbers was not examined."
 )
 
+# Plans that differ by less, relative to their numbers, are the same.
+SAME = 1e-6
+
 
 def share_costs(
     game: Game, *, orders: int = 200, seed: int = 0, time_limit: float = 60.0
@@ -57,6 +60,25 @@ def share_costs(
     prices = find_prices(game, time_limit=time_limit)
     sharer = _Sharer(game, prices, orders, seed, Deadline(time_limit))
     return sharer.share()
+
+
+def share_held_costs(
+    game: LinearGame, given: Vector | None, minimums: Vector, *, time_limit: float
+) -> CostShares:
+    """Say who pays whom for a cheapest plan in which some agents are held to a number.
+
+    That number counts as a limit where the plan is the same with either, so payments are too.
+
+    game: in which the number is the minimum and the limit of those agents.
+    given: the plan; None if no agent is held.
+    minimums: of all agents if none is held.
+    time_limit: seconds for each solver.
+    """
+    if given is not None:
+        found = share_costs(game.replace(minimums=minimums), time_limit=time_limit)
+        if np.allclose(found.contributions, given, rtol=SAME, atol=SAME):
+            return found
+    return share_costs(game, time_limit=time_limit)
 
 
 class _Sharer:
