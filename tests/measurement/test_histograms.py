@@ -119,6 +119,7 @@ def test_histograms_are_told_by_their_first_line(tmp_path: Path) -> None:
         ("agent,a\nx,1.000\n", "can be 1000 or 1: write 1000"),
         (f"agent,a,b\nx,{10**20},2\n", "count of a of x in line 2 .* more than anyone has: write"),
         ("agent,a,b\nx,unter 11,2\n", 'reads "unter 11": write <11, without the word'),
+        ("agent,a,b\nx,<11 cases,2\n", 'reads "<11 cases": write <11, without the words'),
         ("agent,a,b\nx,at most 10,2\n", 'reads "at most 10": write ≤10, without the word'),
         ("agent,a,Notiz\nx,2,ok\n", "reads \"ok\": .* If 'Notiz' is no label, delete the column$"),
         ("agent,a,Hausnummer\nx,2,3\n", "'Hausnummer' .* no counts of samples: delete it"),
@@ -722,3 +723,20 @@ def test_what_may_be_no_agent_is_noted_with_its_line(tmp_path, text, said):
     path = tmp_path / "table.csv"
     path.write_text(text)
     assert any(re.search(said, note) for note in Histograms.load(path).notes)
+
+
+OFF = "agent,a,b,c,{}\nA,190,62,24,276\nB,80,90,31,201\nC,30,15,90,135\nD,42,61,26,146\n"
+
+
+@pytest.mark.parametrize("name", ["Total 2024", "n total", "Total (all)"])
+def test_a_label_named_like_a_total_is_a_doubt_though_one_line_is_wrong(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "h.csv"
+    path.write_text(OFF.format(name))
+    assert any(
+        f"{name!r} of {path} is the sum of the others but for 1 % for all agents but one" in note
+        for note in Histograms.load(path).notes
+    )
+    path.write_text(OFF.format("flu"))
+    assert not any("sum of the others" in note for note in Histograms.load(path).notes)

@@ -1,5 +1,6 @@
 """Tables of pilots: read, written, joined; every fault in a file is named in a sentence."""
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -462,3 +463,20 @@ def test_a_column_in_thousands_is_not_offered_another_name(tmp_path: Path, headi
     text = TEXT.replace("limit", heading)
     with pytest.raises(InputError, match="is not in single samples: write the numbers in full"):
         PilotTable.load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("name", ["Network", "Total (3 hospitals)", "Verbund"])
+def test_an_agent_that_gives_the_sum_of_the_others_in_every_pilot_is_refused(tmp_path, name):
+    given = [(100, 200, 300), (50, 200, 20), (100, 30, 300)]
+    lines = [
+        f"{pilot},{agent},{samples},0.8,0.75"
+        for pilot, row in enumerate(given, 1)
+        for agent, samples in zip(("A", "B", "C", name), (*row, sum(row)), strict=True)
+    ]
+    path = tmp_path / "pilots.csv"
+    path.write_text("\n".join(["pilot,agent,contribution,accuracy,goal", *lines]))
+    said = rf"^{re.escape(name)} gives in every pilot as much .* line 5.*: delete all lines of "
+    with pytest.raises(InputError, match=said):
+        PilotTable.load(path)
+    path.write_text(path.read_text().replace(f"{name},430,", f"{name},431,"))
+    assert PilotTable.load(path).size == 4

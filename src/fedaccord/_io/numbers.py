@@ -263,6 +263,8 @@ def _find_remedy(text: str, column: str) -> str:
         sign = "<" if said["below"] else "≤"
         if is_count:
             return f"write {sign}{said['number']}, without the word"
+    if is_count and (worded := re.fullmatch(r"([<≤]\s?[0-9]+)\s*[^\W\d].*", text)):
+        return f"write {worded[1]}, without the words"
     if said or BOUND.fullmatch(text):
         empty = ", or leave the cell empty" if column != "contribution" and not is_count else ""
         return f"a bound cannot be used; write the number itself{empty}"

@@ -33,6 +33,8 @@ from fedaccord.wording import count, pluralize
 
 # The smallest number that may be a limit or a validation size, in a column with another heading.
 LEAST_SIZE = 10
+# That an agent gives the sum of the others is no chance with as many agents and pilots as this.
+LEAST_SUMMED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,6 +271,7 @@ class PilotTable:
                 f"no contribution in {path} is of more than one sample: write how many samples "
                 "each gave, not a fraction"
             )
+        _refuse_sums(sheet, contributions, agents, places)
         _check_cells(sheet)
         done = _find_done(sheet, pilots)
         _note_failed_parts(sheet)
@@ -415,6 +418,22 @@ def _read_runs(
         lambda n: f"{agents[n % len(agents)]} in {places_in_file.flat[n]}",
     )
     return contributions, accuracies, places_in_file
+
+
+def _refuse_sums(
+    sheet: Sheet, contributions: Matrix, agents: tuple[str, ...], places: NDArray[np.str_]
+) -> None:
+    """Refuse an agent that gives as much as all others together in every pilot, as a total does."""
+    if len(agents) < LEAST_SUMMED or len(contributions) < LEAST_SUMMED:
+        return
+    sums = contributions.sum(axis=1)
+    for agent, given in enumerate(contributions.T):
+        others = np.delete(contributions, agent, axis=1)
+        if (2 * given == sums).all() and np.linalg.matrix_rank(others) > 1:
+            raise InputError(
+                f"{agents[agent]} gives in every pilot as much as all others together (first on "
+                f"{places[0, agent]}), like a total: delete all {sheet.unit}s of {agents[agent]}"
+            )
 
 
 def _read_own_fields(
