@@ -141,3 +141,10 @@ def test_a_large_coalition_of_all_is_not_listed(size, said):
     assert said in found.explain(0)
     whole = found.write_group(found.chosen.coalitions[0])
     assert whole == ("0, 1 and 2" if size == 3 else "all agents")
+
+
+def test_agents_with_costs_of_their_own_bear_costs_and_do_not_give_samples():
+    benefits = [[1, 0.5], [0.5, 1]]
+    plain, dear = (LinearGame(benefits, [4, 4], costs=costs) for costs in (None, [1.0, 2.0]))
+    assert find_coalitions(plain).what == "gives" and find_coalitions(dear).what == "bears"
+    assert "B bears" in find_coalitions(dear.replace(agents=["A", "B"])).explain(1)

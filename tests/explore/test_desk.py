@@ -15,7 +15,7 @@ from fedaccord.errors import InputError
 from fedaccord.explore.desk import KEPT, Desk, Subject
 from fedaccord.explore.state import State
 from fedaccord.explore.take import take_away
-from fedaccord.explore.view import VIEWS, make_view
+from fedaccord.explore.view import VIEWS, make_view, show_payments
 from fedaccord.games.files import read_game
 from fedaccord.measurement.pilots import PilotTable
 from fedaccord.planning.members import drop_unknown
@@ -23,6 +23,8 @@ from fedaccord.report.html import parts_html
 from fedaccord.report.kept import make_kept_section
 from fedaccord.report.model import Mark, Table
 from fedaccord.report.proposal_offers import describe_kept_probability, list_offers
+from fedaccord.report.proposal_plans import LOCKED, LOST
+from fedaccord.report.proposal_verdicts import describe_certainty
 from fedaccord.report.renaming import Renaming
 
 GAME = LinearGame(
@@ -508,3 +510,17 @@ def test_a_headline_says_that_the_others_carry_an_agent_that_joined(network):
     assert answer.contributions[3] == 0
     carried = "Mill 2 gives nothing, and the others carry it."
     assert carried in make_view(network, answer, state).verdict.text
+
+
+def test_a_plan_that_is_less_sure_is_no_price_to_compare_with(network):
+    state = State.read("lock=0:300,1:100&probability=0.8")
+    answer = network.answer(state)
+    assert describe_certainty(answer, network.check(answer, state)) == ""
+
+
+def test_payments_say_what_locks_and_kept_data_mean_for_them(five, network):
+    said = [list(show_payments(five, State.read(query))) for query in ("", "lock=0:600&keep=3:1")]
+    assert LOCKED not in said[0] and LOST not in said[0]
+    assert LOCKED in said[1] and LOST in said[1]
+    unsure = [part.text for part in show_payments(network, State()) if isinstance(part, Mark)]
+    assert any("do not yet show which agents pay" in text for text in unsure)

@@ -29,6 +29,7 @@ from fedaccord.coalitions.table import (
     CoalitionTable,
     Members,
     list_members,
+    name_burden,
     number_coalition,
 )
 from fedaccord.equilibria.result import Deadline
@@ -261,6 +262,6 @@ def _merge_and_split(
         # Groups that were seen to leave prove nothing of all groupings.
         cycle=(),
         complete=False,
-        what="gives",
+        what=name_burden(game),
         notes=notes,
     )

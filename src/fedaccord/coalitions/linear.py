@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedaccord._checks import Indices, Matrix
-from fedaccord.coalitions.table import CoalitionTable, list_members
+from fedaccord.coalitions.table import CoalitionTable, list_members, name_burden
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.errors import InputError
 from fedaccord.games.base import Game
@@ -45,7 +45,7 @@ def tabulate_stable_plans(game: Game) -> CoalitionTable:
     game: linear or measured, of up to 12 agents.
     """
     linear = check_linear(game)
-    return CoalitionTable(find_stable_costs(linear), linear.agents, what="gives")
+    return CoalitionTable(find_stable_costs(linear), linear.agents, what=name_burden(linear))
 
 
 def find_stable_costs(game: LinearGame) -> Matrix:

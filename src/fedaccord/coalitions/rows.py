@@ -8,7 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from fedaccord._checks import Vector
-from fedaccord.coalitions.table import MOST_AGENTS, CoalitionTable, Members, tabulate_coalitions
+from fedaccord.coalitions.table import (
+    MOST_AGENTS,
+    CoalitionTable,
+    Members,
+    name_burden,
+    tabulate_coalitions,
+)
 from fedaccord.equilibria.programs import linear_program
 from fedaccord.equilibria.solve import solve_stable
 from fedaccord.errors import InputError
@@ -29,7 +35,7 @@ def tabulate_goal_plans(game: RowGame) -> CoalitionTable:
         return np.full(len(members), np.inf) if given is None else np.asarray(costs * given)
 
     _check_size(game)
-    return tabulate_coalitions(game.size, find, agents=game.agents, what="gives")
+    return tabulate_coalitions(game.size, find, agents=game.agents, what=name_burden(game))
 
 
 def tabulate_cheapest_plans(game: Game) -> CoalitionTable:
@@ -39,7 +45,7 @@ def tabulate_cheapest_plans(game: Game) -> CoalitionTable:
     """
     costs = CheapestCosts(game)
     _check_size(game)
-    return tabulate_coalitions(game.size, costs.find, agents=game.agents, what="gives")
+    return tabulate_coalitions(game.size, costs.find, agents=game.agents, what=name_burden(game))
 
 
 class CheapestCosts:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedaccord._checks import Matrix, Vector, as_numbers, frozen
 from fedaccord.errors import InputError
+from fedaccord.games.base import Game
 
 # Up to this many agents all coalitions are listed.
 MOST_AGENTS = 12
@@ -18,6 +19,11 @@ MOST_AGENTS = 12
 SAME = 1e-9
 
 Members = tuple[int, ...]
+
+
+def name_burden(game: Game) -> str:
+    """Return what agents do in a coalition: they give samples, or bear costs that differ."""
+    return "gives" if np.all(game.costs == 1) else "bears"
 
 
 def list_members(coalition: int) -> Members:

@@ -54,8 +54,7 @@ def make_view(desk: Desk, answer: Proposal, state: State) -> proposals.View:
 
 def show_plans(desk: Desk, state: State) -> Iterator[Shown]:
     """Return the optimal, the stable and the envy-free plan side by side, with proofs."""
-    found = desk.solve_each(state)
-    answer = desk.answer(state)
+    found, answer = desk.solve_each(state), desk.answer(state)
     if answer.contributions is None:
         yield verdicts.say_fault(verdicts.name_kind(" ".join(answer.said), state.concept))
     if has_chances(desk.change(state.problem).basis):
@@ -92,8 +91,10 @@ def show_members(desk: Desk, state: State) -> Iterator[Shown]:
 
 def show_payments(desk: Desk, state: State) -> Iterator[Shown]:
     """Return who pays whom for the cheapest plan."""
-    answer = desk.answer(state)
-    yield from plans.explain_payments(desk.share(state.problem), answer, answer.put(state))
+    answer, shares = desk.answer(state), desk.share(state.problem)
+    yield from [plans.LOST] * bool(state.keep)
+    told = state.plan == "payments"
+    yield from plans.explain_payments(shares, answer, answer.put(state), told=told)
 
 
 def show_coalitions(desk: Desk, state: State) -> Iterator[Shown]:

@@ -37,6 +37,11 @@ NO_CHANCES = (
     "A game without pilots has no probabilities. To see them, and what certainty costs, open a "
     "table of pilots: fedaccord explore PILOTS.csv."
 )
+LOCKED = (
+    "A lock counts as a limit in these payments. In the saved game it is a minimum too, so "
+    "fedaccord share can find other payments."
+)
+LOST = "These payments assume that an agent loses the samples it withholds."
 CHEAPEST = "These payments go with the optimal plan, not with the contributions in the sliders."
 UNPRICED = (
     "There are no prices: with these safety margins the optimal plan is less sure than the stable "
@@ -110,18 +115,25 @@ def _describe_prices(found: SolvedGame) -> Iterator[str]:
             yield name_kind(describe_price(name.replace("_", " "), price), kind)
 
 
-def explain_payments(shares: CostShares, proposal: Proposal, given: Vector) -> Iterator[Part]:
+def explain_payments(
+    shares: CostShares, proposal: Proposal, given: Vector, *, told: bool = False
+) -> Iterator[Part]:
     """Return who pays whom; where that is not for the numbers shown, the heading says for which.
 
     shares: the payments, which are for the optimal plan.
     proposal: the plan.
     given: what each agent gives.
+    told: whether the verdict on the payments stands above.
     """
+    if proposal.changed.scenario.lock:
+        yield LOCKED
     need = NeedRenaming.of(shares.game)
     if need.word == "target":
         yield TARGET
     verdict, *parts = map(need.part, list_parts(share_page(shares)))
     if np.allclose(given, shares.contributions, rtol=0, atol=SAME * max(given.max(), 1.0)):
+        if not told and not shares.is_certain:
+            yield verdict
         yield from parts
         return
     hold = name_hold(proposal)

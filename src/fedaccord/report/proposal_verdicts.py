@@ -19,6 +19,7 @@ from fedaccord.check.sentences import (
 )
 from fedaccord.games.chances import Prospects
 from fedaccord.planning.proposals import SMALL, Proposal
+from fedaccord.planning.result import Outcome
 from fedaccord.planning.sentences import describe_defection, warn_of_defection
 from fedaccord.planning.what_if import Scenario
 from fedaccord.report.games_chances import describe_chances, judge_tone
@@ -363,6 +364,9 @@ def describe_certainty(proposal: Proposal, found: Check) -> str:
         return ""
     # Other numbers than the plan's have no price of certainty.
     if not np.array_equal(found.contributions, given):
+        return ""
+    # A plan that is less sure than requested has no price to compare with.
+    if usual.plan.outcome is not Outcome.PLANNED:
         return ""
     asked, more = usual.plan.options["probability"], float(given.sum() - usual.contributions.sum())
     if asked == found.probability or not more:
