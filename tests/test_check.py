@@ -229,7 +229,11 @@ def test_envy_has_three_values():
     assert found.sentence() == "Feasible and stable, but one agent envies another."
     # 2 ** -0.5 is no short fraction, so that a tie cannot be settled exactly.
     root = 2**-0.5
+    # But a swap that changes no utility leaves nobody short.
     found = check(LinearGame([[root, root], [root, root]], [1, 1]), [np.sqrt(2), 0])
+    assert (found.envy_free, found.envy) == (FALSE, ((0, 1),))
+    less = root * (1 - 1e-9)
+    found = check(LinearGame([[root, less], [root, root]], [1, 1]), [np.sqrt(2), 0])
     assert (found.envy_free, found.borderline) == (BORDERLINE, ((0, 1),))
     assert "too close to call" in found.sentence()
 

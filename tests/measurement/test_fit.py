@@ -187,7 +187,7 @@ def test_resamples_predict_at_once_what_their_games_do_one_by_one(sound: Measure
     at_once = sound.accuracies(theta)
     assert at_once == pytest.approx(np.array([game.accuracies(theta) for game in games]))
     assert sound.needs() == pytest.approx(np.array([game.requirements for game in games]))
-    each = np.tile(theta, (200, 1)) * np.linspace(0.5, 2, 200)[:, None]
+    each = np.tile(theta, (len(games), 1)) * np.linspace(0.5, 2, len(games))[:, None]
     assert sound.accuracies(each) == pytest.approx(
         np.array([game.accuracies(row) for game, row in zip(games, each, strict=True)])
     )
