@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import accumulate
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from fedaccord._io.kinds import HISTOGRAMS, PROPOSAL, TableKind, has_no_counts, is_comment
 from fedaccord._io.kinds import is_in_percent as has_percent
@@ -138,6 +138,118 @@ class _Grid:
         return _Joined(above[-1], after, place, cells) if math.isfinite(after) else None
 
 
+class _Search:
+    """Lines of a table that may have a split number.
+
+    grid: the columns.
+    where: what a message calls each line.
+    rows: the cells of the lines.
+    joined: the lines with two cells joined, by their number.
+    """
+
+    def __init__(self, grid: _Grid, where: Sequence[str], rows: list[list[str]]) -> None:
+        self.grid, self.where, self.rows = grid, where, rows
+        self.as_is = grid.learn(rows)
+        found = {n: grid.join(row) for n, row in enumerate(rows)}
+        self.joined = {n: one for n, one in found.items() if one is not None}
+        self.doubted: dict[int, _Joined] = {}
+
+    def gain(self, group: Collection[int]) -> float:
+        """Return how much likelier a line of a group is if its cells are one number."""
+        both = [self.joined[n].cells if n in group else row for n, row in enumerate(self.rows)]
+        return (self.as_is - self.grid.learn(both)) / len(group)
+
+    def describe(self, row: int) -> str:
+        pair = " and ".join(self._halves(row))
+        return f"{self.where[row]} has {pair} next to each other"
+
+    def _halves(self, row: int) -> list[str]:
+        place = self.joined[row].place
+        return self.rows[row][place : place + 2]
+
+    def _refuse(self, row: int) -> NoReturn:
+        first, second = self._halves(row)
+        said = f"which can be {first}{second}: write {first}{second} if that is meant, or "
+        said += f"{first}.0 and {second} if they are two numbers"
+        if math.isinf(self.joined[row].before):
+            said = f"likely one number with a comma: write {first}{second}"
+        raise InputError(f"{self.describe(row)}, {said}")
+
+    def _head(self, row: int) -> int:
+        return int(self._halves(row)[0])
+
+    def _is_like(self, row: int) -> bool:
+        one = self.joined[row]
+        return self.grid.rate(one.cells, one.place, one.cells[one.place]) < FAR
+
+    def refuse_wrong(self) -> None:
+        """Refuse a line that can be nothing else, and leave out those that cannot be joined."""
+        wrong = {n for n, one in self.joined.items() if math.isinf(one.before)}
+        likely = {n for n in wrong if self._is_like(n)}
+        if wrong:
+            self.gain(wrong)
+            likely |= {n for n in wrong if self._head(n) < SMALL and self._is_like(n)}
+        if likely:
+            self._refuse(min(likely))
+        self.joined = {
+            n: one
+            for n, one in self.joined.items()
+            if n not in wrong and (self._head(n) < FEW or one.after < one.before)
+        }
+
+    def _is_toy(self) -> bool:
+        """Return whether the other numbers of the table are small."""
+        apart = {(n, one.place + side) for n, one in self.joined.items() for side in (0, 1)}
+        known = [
+            int(cell)
+            for n, row in enumerate(self.rows)
+            for place, cell in enumerate(row)
+            if self.grid.is_number(place) and PLAIN.fullmatch(cell) and (n, place) not in apart
+        ]
+        return bool(known) and median(known) < FEW
+
+    def judge(self) -> None:
+        """Refuse lines, or doubt them, by the last cell that they fill."""
+        is_toy = self._is_toy()
+        filled = {n: [p for p, cell in enumerate(row) if cell] for n, row in enumerate(self.rows)}
+        longest = max((max(places) for places in filled.values() if places), default=0)
+        ends = {n: max(filled[n]) for n in self.joined}
+        for end in sorted(set(ends.values())):
+            there = [n for n, places in filled.items() if end in places]
+            if all(n in self.joined for n in there):
+                self._judge_all(there, is_toy=is_toy)
+                continue
+            # Other lines show that the last cell may be filled. A full line is short of no cell.
+            for row in (n for n in there if ends.get(n) == end):
+                self._judge_one(row, FAR if end == longest else CLEAR, is_toy=is_toy)
+
+    def _judge_one(self, row: int, least: float, *, is_toy: bool) -> None:
+        one = self.joined[row]
+        is_odd = self.grid.columns[one.place] in ALONE and self._head(row) < SMALL and not is_toy
+        if is_odd and self.gain([row]) > CLOSE:
+            self._refuse(row)
+        if one.before - one.after > least:
+            self.doubted[row] = one
+
+    def _judge_all(self, there: list[int], *, is_toy: bool) -> None:
+        first, better = there[0], self.gain(set(there))
+        one, most = self.joined[first], max(map(self._head, there))
+        is_odd = not is_toy and not any(self.grid.is_label(self.joined[n].place) for n in there)
+        bound = FEW if self.grid.columns[one.place] == "contribution" else SMALL
+        few = most < (SMALL if len(there) == len(self.rows) else bound)
+        if better > CLEAR or (is_odd and few and better > -CLOSE):
+            self._refuse(first)
+        if better > CLOSE or (most < bound and better > -CLOSE):
+            self.doubted[first] = one
+
+    def list_notes(self) -> list[str]:
+        """Return what to say of the first line that is doubted."""
+        return [
+            f"{self.describe(row)}: write {''.join(self._halves(row))} if that is one number"
+            for row in sorted(self.doubted)[:1]
+        ]
+
+
 def find_split_numbers(
     path: str, heads: Sequence[str], lines: Sequence[int], rows: list[list[str]], kind: TableKind
 ) -> list[str]:
@@ -148,81 +260,7 @@ def find_split_numbers(
     lines, rows: where the lines below stand, and their cells.
     kind: of table.
     """
-    grid = _Grid(heads, kind)
-    as_is = grid.learn(rows)
-    joined = {n: found for n, row in enumerate(rows) if (found := grid.join(row)) is not None}
-    doubted: dict[int, _Joined] = {}
-
-    def gain(group: Collection[int]) -> float:
-        both = [joined[n].cells if n in group else row for n, row in enumerate(rows)]
-        return (as_is - grid.learn(both)) / len(group)
-
-    def describe(row: int, one: _Joined) -> str:
-        pair = " and ".join(rows[row][one.place : one.place + 2])
-        return f"line {lines[row]} of {path} has {pair} next to each other"
-
-    def refuse(row: int, one: _Joined) -> None:
-        first, second = rows[row][one.place : one.place + 2]
-        said = f"which can be {first}{second}: write {first}{second} if that is meant, or "
-        said += f"{first}.0 and {second} if they are two numbers"
-        if math.isinf(one.before):
-            said = f"likely one number with a comma: write {first}{second}"
-        raise InputError(f"{describe(row, one)}, {said}")
-
-    def head(row: int) -> int:
-        return int(rows[row][joined[row].place])
-
-    def is_like(row: int) -> bool:
-        one = joined[row]
-        return grid.rate(one.cells, one.place, one.cells[one.place]) < FAR
-
-    wrong = {n: one for n, one in joined.items() if math.isinf(one.before)}
-    likely = {n for n in wrong if is_like(n)}
-    if wrong:
-        gain(wrong)
-        likely |= {n for n in wrong if head(n) < SMALL and is_like(n)}
-    if likely:
-        refuse(min(likely), joined[min(likely)])
-    joined = {
-        n: one
-        for n, one in joined.items()
-        if n not in wrong and (head(n) < FEW or one.after < one.before)
-    }
-    apart = {(n, one.place + side) for n, one in joined.items() for side in (0, 1)}
-    known = [
-        int(cell)
-        for n, row in enumerate(rows)
-        for place, cell in enumerate(row)
-        if grid.is_number(place) and PLAIN.fullmatch(cell) and (n, place) not in apart
-    ]
-    is_toy = bool(known) and median(known) < FEW
-    longest = max((place for row in rows for place, cell in enumerate(row) if cell), default=0)
-    ends = {n: max(place for place, cell in enumerate(rows[n]) if cell) for n in joined}
-    for end in sorted(set(ends.values())):
-        filled = [n for n, row in enumerate(rows) if end < len(row) and row[end]]
-        if not all(n in joined for n in filled):
-            # Other lines show that the last cell may be filled.
-            for row in (n for n in filled if ends.get(n) == end):
-                one = joined[row]
-                is_odd = grid.columns[one.place] in ALONE and head(row) < SMALL and not is_toy
-                if is_odd and gain([row]) > CLOSE:
-                    refuse(row, one)
-                # A line that is full is short of no cell.
-                if one.before - one.after > (FAR if end == longest else CLEAR):
-                    doubted[row] = one
-            continue
-        better, one = gain(set(filled)), joined[filled[0]]
-        is_odd = not is_toy and not any(grid.is_label(joined[n].place) for n in filled)
-        is_whole = len(filled) == len(rows)
-        most = max(map(head, filled))
-        bound = FEW if grid.columns[one.place] == "contribution" else SMALL
-        few = most < (SMALL if is_whole else bound)
-        if better > CLEAR or (is_odd and few and better > -CLOSE):
-            refuse(filled[0], one)
-        if better > CLOSE or (most < bound and better > -CLOSE):
-            doubted[filled[0]] = one
-    return [
-        f"{describe(row, one)}: write {''.join(rows[row][one.place : one.place + 2])} if that is "
-        "one number"
-        for row, one in sorted(doubted.items())[:1]
-    ]
+    search = _Search(_Grid(heads, kind), [f"line {line} of {path}" for line in lines], rows)
+    search.refuse_wrong()
+    search.judge()
+    return search.list_notes()

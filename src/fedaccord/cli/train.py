@@ -54,8 +54,7 @@ def train(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Algorithm of the config, or a built-in one such as MW-FED. Default: the config's "
-            "first.",
+            help="Algorithm of the config, or a built-in one. Default: the config's first.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed.")] = None,
