@@ -738,5 +738,7 @@ def test_a_label_named_like_a_total_is_a_doubt_though_one_line_is_wrong(
         f"{name!r} of {path} is the sum of the others but for 1 % for all agents but one" in note
         for note in Histograms.load(path).notes
     )
+    path.write_text(OFF.format(name).replace("146", "130"))
+    assert any("but for 1 % for every agent" in note for note in Histograms.load(path).notes)
     path.write_text(OFF.format("flu"))
     assert not any("sum of the others" in note for note in Histograms.load(path).notes)

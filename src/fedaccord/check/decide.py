@@ -285,7 +285,7 @@ def find_envy(
         first, second = first[keep], second[keep]
         slack = after[keep] - game.requirements[first]
         near = np.abs(slack) <= _nearness(game, given, first, allowed)
-        # Who has enough, and loses nothing by the swap, still has enough.
+        # An agent that has enough and loses nothing by the swap still has enough.
         kept = (after[keep] >= now[first] * (1 - ROUNDING)) & (given >= needed - allowed)[first]
         sure = _pairs(game, first[~near & (slack > 0)], second[~near & (slack > 0)])
         certain.update(dict.fromkeys(sure))

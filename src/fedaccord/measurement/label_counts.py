@@ -469,7 +469,7 @@ def _find_sum_of_labels(
         whom = "every agent"
         if not parts and _is_near_sum(counts, room, place, misses=int(is_named)):
             said = "the sum of the others but for 1 %"
-            whom = "all agents but one" if is_named else whom
+            whom = whom if _is_near_sum(counts, room, place) else "all agents but one"
         if said:
             return (
                 f"the {what} {label!r} of {sheet.path} is {said} for {whom}: {remedy} if it "
